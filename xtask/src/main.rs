@@ -1,2 +1,97 @@
-//! Automation.
-fn main() {}
+//! The project's automation: `cargo xtask --help`.
+//!
+//! One file a command; `run.rs` starts programs and says how long they took, `install.rs` gets what a
+//! machine lacks. It knows cargo, apt, npm and pip, and must not know anything of what the product does.
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a tool for people: its output is its product"
+)]
+
+mod ci;
+mod deny;
+mod docs;
+mod install;
+mod kills;
+mod run;
+mod senders;
+mod setup;
+mod test;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Checks, tests and measurements of this repository.
+///
+/// Progress goes to stderr: what is done, and how long it took. What a machine lacks is installed with apt
+/// (Debian), npm and pip; where that fails, the message names the package and what to do.
+#[derive(Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask")]
+struct Xtask {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Run every check and every test, as the continuous integration does
+    ///
+    /// Formatting, clippy, licences and bans, the API documentation, the code blocks of the documents, then
+    /// `test`. All of them run even when one fails; a table of the steps with their seconds comes last.
+    Ci,
+    /// Run every test of the workspace; install what they need first
+    #[command(after_help = "Examples:\n  cargo xtask test\n  cargo xtask test framing\n  \
+                            cargo xtask test kill_loop -- --nocapture")]
+    Test {
+        /// Only the tests with this in their name
+        filter: Option<String>,
+        /// Options for the test programs, after `--`
+        #[arg(last = true)]
+        options: Vec<String>,
+    },
+    /// Install what the tests need: strace, Python, Node, and the senders' packages
+    Setup,
+    /// Kill the server under load many times, and show what became of what it had acknowledged
+    ///
+    /// A release build of the server gets signed deliveries from several senders, is killed with SIGKILL in the
+    /// middle, and is started again. Each time, every event that was acknowledged in that round and a sample of
+    /// the older ones must still be there, byte for byte.
+    #[command(after_help = "Example:\n  cargo xtask kills --count 300")]
+    Kills {
+        /// How many kills
+        #[arg(long, default_value_t = 300, value_name = "N")]
+        count: u32,
+        /// Seed of the random choices, as a failing run prints it
+        #[arg(long, value_name = "N")]
+        seed: Option<u64>,
+    },
+    /// Run the code blocks of README.md, CONTRIBUTING.md and docs/
+    ///
+    /// `console` and `sh` blocks run in a shell with the built binary, `toml` blocks are checked as
+    /// configuration, `rust` blocks are compiled and run. A block with the word `ignore` after its language does
+    /// not run; those are counted and listed.
+    #[command(after_help = "Example:\n  cargo xtask docs README.md")]
+    Docs {
+        /// Only these files
+        files: Vec<PathBuf>,
+    },
+}
+
+fn main() -> ExitCode {
+    let result = match Xtask::parse().command {
+        Command::Ci => ci::run(),
+        Command::Test { filter, options } => test::run(filter.as_deref(), &options),
+        Command::Setup => setup::run(),
+        Command::Kills { count, seed } => kills::run(count, seed),
+        Command::Docs { files } => docs::run(&files),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("xtask: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! One shell in an empty home, to which commands are given one after the other.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::Instant;
+
+use anyhow::{Context, Result, anyhow, bail};
+use tempfile::TempDir;
+
+use super::COMMAND_TIME_MAX;
+
+/// A line of the shell that no command prints.
+const MARKER: &str = "\u{1}hookstead-docs-exit";
+
+/// What a command did.
+pub(super) struct Ran {
+    /// Its stdout and stderr, as they came.
+    pub(super) output: String,
+    pub(super) exit_code: i32,
+}
+
+/// A running shell. Dropping it ends the shell and all that it started.
+pub(super) struct Session {
+    shell: Child,
+    input: ChildStdin,
+    lines: Receiver<String>,
+    home: TempDir,
+    scripts: usize,
+}
+
+impl Session {
+    /// Starts a shell whose `PATH` begins with `binary_dir`.
+    pub(super) fn start(binary_dir: &Path) -> Result<Self> {
+        let home = tempfile::tempdir().context("cannot make a temporary folder")?;
+        fs::create_dir(home.path().join("work"))?;
+        let mut shell = shell(home.path(), binary_dir).spawn().context("cannot start `bash`")?;
+        let input = shell.stdin.take().context("the shell has no input")?;
+        let output = shell.stdout.take().context("the shell has no output")?;
+        let mut session = Self { shell, input, lines: lines_of(output), home, scripts: 0 };
+        session.tell("exec 2>&1")?;
+        Ok(session)
+    }
+
+    /// The folder that the session began in.
+    pub(super) fn folder(&self) -> PathBuf {
+        self.home.path().join("work")
+    }
+
+    /// Runs one command to its end.
+    pub(super) fn run(&mut self, command: &str) -> Result<Ran> {
+        let script = self.script(command)?;
+        self.tell(&format!(". '{}' </dev/null; printf '\\n%s %d\\n' '{MARKER}' $?", script.display()))?;
+        self.result(command)
+    }
+
+    /// Runs a script that ends the whole session at the first command that fails.
+    pub(super) fn run_strictly(&mut self, script: &str) -> Result<Ran> {
+        self.run(&format!("set -e\n{script}\nset +e"))
+    }
+
+    /// The commands go through a file, so that none of them can read the ones after it from the shell's input.
+    fn script(&mut self, text: &str) -> Result<PathBuf> {
+        self.scripts += 1;
+        let path = self.home.path().join(format!("{}.sh", self.scripts));
+        fs::write(&path, format!("{text}\n")).context("cannot write a script")?;
+        Ok(path)
+    }
+
+    fn tell(&mut self, line: &str) -> Result<()> {
+        writeln!(self.input, "{line}").context("the shell has ended")
+    }
+
+    fn result(&mut self, command: &str) -> Result<Ran> {
+        let deadline = Instant::now() + COMMAND_TIME_MAX;
+        let mut output = String::new();
+        loop {
+            match self.lines.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+                Ok(line) => match line.strip_prefix(MARKER) {
+                    Some(code) => {
+                        // The line end before the marker is the session's own.
+                        output.pop();
+                        let exit_code = code.trim().parse().with_context(|| format!("exit code `{code}`"))?;
+                        return Ok(Ran { output, exit_code });
+                    }
+                    None => output += &line,
+                },
+                Err(RecvTimeoutError::Timeout) => {
+                    bail!("still running after {COMMAND_TIME_MAX:?}: {command}\n{output}")
+                }
+                Err(RecvTimeoutError::Disconnected) => {
+                    return Err(anyhow!("the shell ended at: {command}\n{output}"));
+                }
+            }
+        }
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        // Its process group has its id: that takes along what runs in the background.
+        let end = format!("kill -s KILL -- -{}", self.shell.id());
+        let killed = Command::new("sh").args(["-c", &end]).status();
+        let ended = self.shell.wait();
+        if killed.is_err() || ended.is_err() {
+            eprintln!("the shell of a document (process {}) could not be ended", self.shell.id());
+        }
+    }
+}
+
+fn shell(home: &Path, binary_dir: &Path) -> Command {
+    let path = std::env::var("PATH").unwrap_or_default();
+    let mut shell = Command::new("bash");
+    shell.args(["--noprofile", "--norc"]).current_dir(home.join("work")).process_group(0);
+    shell.stdin(Stdio::piped()).stdout(Stdio::piped());
+    for (name, _) in std::env::vars_os() {
+        // Nothing of the user's own settings may decide whether a document is right.
+        let name = name.to_string_lossy();
+        if name.starts_with("HOOKSTEAD") || name.starts_with("XDG_") || name == "CARGO_TARGET_DIR" {
+            shell.env_remove(&*name);
+        }
+    }
+    shell.env("HOME", home).env("PATH", format!("{}:{path}", binary_dir.display())).env("NO_COLOR", "1");
+    shell
+}
+
+fn lines_of(output: impl Read + Send + 'static) -> Receiver<String> {
+    let (sender, receiver) = channel();
+    std::thread::spawn(move || {
+        let mut output = BufReader::new(output);
+        let mut line = Vec::new();
+        while output.read_until(b'\n', &mut line).is_ok_and(|length| length > 0) {
+            if sender.send(String::from_utf8_lossy(&line).into_owned()).is_err() {
+                return;
+            }
+            line.clear();
+        }
+    });
+    receiver
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn session() -> Session {
+        Session::start(Path::new("/nowhere")).expect("a shell")
+    }
+
+    #[test]
+    fn a_command_gives_its_output_and_exit_code() {
+        let mut session = session();
+        let ran = session.run("echo one; echo two >&2; (exit 3)").expect("a result");
+        assert_eq!((ran.output.as_str(), ran.exit_code), ("one\ntwo\n", 3));
+    }
+
+    #[test]
+    fn commands_share_one_shell() {
+        let mut session = session();
+        session.run("cd /; export WORD=kept").expect("a result");
+        let ran = session.run("printf '%s %s' \"$PWD\" $WORD").expect("a result");
+        assert_eq!(ran.output, "/ kept");
+    }
+
+    #[test]
+    fn a_command_cannot_read_the_next_one() {
+        let mut session = session();
+        assert_eq!(session.run("cat").expect("a result").output, "");
+        assert_eq!(session.run("echo still here").expect("a result").output, "still here\n");
+    }
+
+    #[test]
+    fn a_strict_script_stops_at_the_first_failure() {
+        let mut session = session();
+        assert_eq!(session.run_strictly("true\nX=1").expect("a result").exit_code, 0);
+        assert!(session.run_strictly("false\necho not reached").is_err());
+    }
+}

@@ -1,0 +1,23 @@
+//! `cargo xtask setup`: everything that the tests need and cargo does not bring.
+
+use anyhow::Result;
+
+use crate::install::{Tool, ensure};
+use crate::senders;
+
+const TOOLS: &[Tool] = &[
+    Tool {
+        program: "strace",
+        package: "strace",
+        needed_for: "the test that traces the server's system calls",
+    },
+    Tool { program: "python3", package: "python3", needed_for: "the conformance script" },
+    Tool { program: "node", package: "nodejs", needed_for: "the tests with the providers' own SDKs" },
+    Tool { program: "npm", package: "npm", needed_for: "the tests with the providers' own SDKs" },
+];
+
+/// Installs it all; what is there already costs nothing.
+pub(crate) fn run() -> Result<()> {
+    ensure(TOOLS)?;
+    senders::install()
+}
