@@ -3,8 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::delivery::StateName;
-use crate::event::Conflict;
+use crate::delivery::{Delivery, StateName};
+use crate::event::{Conflict, ConflictState, Event};
 use crate::id::{DestinationNumber, EventId, Seq, SourceNumber};
 use crate::identity::Identity;
 use crate::time::Timestamp;
@@ -45,6 +45,16 @@ pub struct EventFilter {
     pub committed_from: Option<Timestamp>,
     /// Committed before.
     pub committed_before: Option<Timestamp>,
+}
+
+impl EventFilter {
+    /// Whether an event is asked for.
+    pub fn matches(&self, event: &Event) -> bool {
+        self.source.is_none_or(|source| source == event.identity.source)
+            && self.event_type.as_ref().is_none_or(|pattern| pattern.matches(event.event_type.as_deref()))
+            && self.committed_from.is_none_or(|from| event.committed_at >= from)
+            && self.committed_before.is_none_or(|before| event.committed_at < before)
+    }
 }
 
 /// A pattern over event types: literal text in which each `*` stands for any run of characters.
@@ -96,6 +106,15 @@ pub struct DeliveryFilter {
     pub state: Option<StateName>,
 }
 
+impl DeliveryFilter {
+    /// Whether a delivery is asked for.
+    pub fn matches(&self, delivery: &Delivery) -> bool {
+        self.event.is_none_or(|event| event == delivery.id.event)
+            && self.destination.is_none_or(|destination| destination == delivery.id.destination)
+            && self.state.is_none_or(|state| state == delivery.state_name())
+    }
+}
+
 /// Which conflicts. All parts must hold.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ConflictFilter {
@@ -108,7 +127,7 @@ pub struct ConflictFilter {
 impl ConflictFilter {
     /// Whether a conflict is asked for.
     pub fn matches(&self, conflict: &Conflict) -> bool {
-        let open = conflict.state == crate::event::ConflictState::Open;
+        let open = conflict.state == ConflictState::Open;
         self.event.is_none_or(|event| event == conflict.event) && (open || !self.open_only)
     }
 }
