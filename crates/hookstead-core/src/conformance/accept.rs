@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::case::cases;
+use super::case::list;
 use super::draft::Draft;
 use super::world::{START, World, first_delivery};
 use crate::delivery::{Delivery, DeliveryTally};
@@ -11,7 +11,7 @@ use crate::id::Seq;
 use crate::query::DeliveryFilter;
 use crate::request::RawHeaders;
 
-cases!("accept":
+list!("accept":
     a_new_identity_is_stored_and_its_receipt_describes_the_event,
     an_event_comes_back_as_it_was_accepted,
     facts_that_are_not_known_stay_unknown,

@@ -29,7 +29,7 @@ pub fn cases() -> Vec<Case> {
 }
 
 /// Makes the list of a module's cases, named by the module and the functions.
-macro_rules! cases {
+macro_rules! list {
     ($module:literal: $($case:ident),+ $(,)?) => {
         pub(super) const CASES: &[$crate::conformance::case::Case] = &[
             $($crate::conformance::case::Case::new(concat!($module, "::", stringify!($case)), $case)),+
@@ -37,7 +37,7 @@ macro_rules! cases {
     };
 }
 
-pub(super) use cases;
+pub(super) use list;
 
 #[cfg(test)]
 mod tests {

@@ -1,6 +1,6 @@
 //! Other bytes under an identity that is taken: evidence beside an untouched first event.
 
-use super::case::cases;
+use super::case::list;
 use super::draft::Draft;
 use super::world::{SECOND, World};
 use crate::event::{Body, ConflictState, Digest, Outcome, VARIANTS_MAX};
@@ -8,7 +8,7 @@ use crate::id::SourceNumber;
 use crate::query::DeliveryFilter;
 use crate::store::{Resolved, Subject};
 
-cases!("conflict":
+list!("conflict":
     other_bytes_are_a_conflict_that_names_the_first_event,
     a_conflict_leaves_the_first_event_and_its_body_untouched,
     a_conflict_makes_no_delivery,

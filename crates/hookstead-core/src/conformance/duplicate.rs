@@ -1,12 +1,12 @@
 //! The same event again: answered as success, counted, not stored again.
 
-use super::case::cases;
+use super::case::list;
 use super::draft::Draft;
 use super::world::{SECOND, START, World};
 use crate::event::{Duplicates, Outcome};
 use crate::query::DeliveryFilter;
 
-cases!("duplicate":
+list!("duplicate":
     the_same_bytes_again_are_a_duplicate_that_names_the_first_event,
     a_duplicate_stores_no_event_and_no_delivery,
     duplicates_are_counted_with_the_time_of_the_last,

@@ -119,8 +119,8 @@ impl World {
         entropy[..8].copy_from_slice(&self.entropy.fetch_add(1, Ordering::Relaxed).to_be_bytes());
         let mut facts = draft.facts.clone();
         facts.received_at = self.now();
-        let key = &self.store().facts().identity_key;
-        let acceptance = Acceptance::new(key, draft.identity.clone(), draft.body.clone(), facts, entropy);
+        let key = self.store().facts().identity_key.clone();
+        let acceptance = Acceptance::new(&key, draft.identity.clone(), draft.body.clone(), facts, entropy);
         match draft.hash {
             Some(hash) => acceptance.with_identity_hash(hash),
             None => acceptance,
