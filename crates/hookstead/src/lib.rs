@@ -1,1 +1,42 @@
-//! Placeholder while the house is being built.
+//! A durable inbox for webhooks, as a library.
+//!
+//! A webhook that is answered before it is stored is lost by the next crash; one whose answer is lost comes
+//! twice. An [`Inbox`] stands between: it commits an event durably, then says so, and it recognises the same
+//! event when it comes again.
+//!
+//! ```
+//! use hookstead::{Inbox, Outcome, Source};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let folder = tempfile::tempdir()?;
+//! # let path = folder.path().join("inbox.db");
+//! # let url = format!("sqlite:{}", path.display());
+//! let inbox = Inbox::builder().store(url).source(Source::recorded("reports".parse()?)).open()?;
+//! let receipt = inbox.blocking().record("reports", "evt_1", r#"{"export":"ready"}"#)?;
+//! assert_eq!(receipt.outcome, Outcome::Stored); // and it is on the disk
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! This crate knows signatures (`hookstead-verify`) and stores (`hookstead-store`) and brings them together;
+//! it knows nothing of HTTP serving.
+
+mod clock;
+mod commit;
+mod error;
+mod inbox;
+mod receive;
+mod record;
+mod source;
+
+pub use clock::SystemClock;
+pub use commit::{CommitLimits, Health};
+pub use error::{OpenError, RecordError, Refusal, Unavailable};
+pub use hookstead_core as core;
+pub use hookstead_core::{AcceptReceipt, Outcome, SourceName};
+pub use hookstead_store as store;
+pub use hookstead_verify as verify;
+pub use inbox::{Inbox, InboxBuilder};
+pub use receive::{Incoming, Received};
+pub use record::BlockingInbox;
+pub use source::{BODY_BYTES_MAX, OnConflict, Source, SourceOptions};

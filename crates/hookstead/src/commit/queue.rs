@@ -1,0 +1,194 @@
+//! The queue to the committer: two bounded lanes, so that neither accepting nor the other work can starve.
+
+use std::collections::VecDeque;
+
+use hookstead_core::Write;
+use tokio::sync::oneshot;
+
+use super::pending::Answer;
+
+/// How much may wait for the store and how much goes into one commit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CommitLimits {
+    /// Writes that may wait in each lane. More are refused.
+    pub queue_entries_max: usize,
+    /// Bytes of bodies that may wait in each lane. A single larger body still fits into an empty lane.
+    pub queue_bytes_max: usize,
+    /// Writes in one commit.
+    pub batch_entries_max: usize,
+    /// Bytes of bodies in one commit; a single larger body makes a commit of its own.
+    pub batch_bytes_max: usize,
+}
+
+impl Default for CommitLimits {
+    /// 512 writes or 8 MiB a commit, past which a batch gains nothing; 16 such commits may wait, which a disk
+    /// of 10 ms an fsync works off in a fifth of a second.
+    fn default() -> Self {
+        Self {
+            queue_entries_max: 8 * 1024,
+            queue_bytes_max: 128 * 1024 * 1024,
+            batch_entries_max: 512,
+            batch_bytes_max: 8 * 1024 * 1024,
+        }
+    }
+}
+
+/// Which lane a write waits in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LaneName {
+    /// Events on their way in.
+    Accepts,
+    /// Everything else: claims, settles, sweeps, decisions.
+    Rest,
+}
+
+/// The part of a batch that the other lane leaves to [`LaneName::Rest`] while it has that much: a quarter.
+const REST_SHARE: usize = 4;
+
+/// A write and whoever waits for it.
+pub(super) struct Entry {
+    pub(super) write: Write,
+    pub(super) answer: oneshot::Sender<Answer>,
+}
+
+#[derive(Default)]
+struct Lane {
+    entries: VecDeque<Entry>,
+    bytes: usize,
+}
+
+/// Both lanes.
+pub(super) struct Queue {
+    accepts: Lane,
+    rest: Lane,
+    limits: CommitLimits,
+}
+
+impl Queue {
+    pub(super) fn new(limits: CommitLimits) -> Self {
+        Self { accepts: Lane::default(), rest: Lane::default(), limits }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.accepts.entries.is_empty() && self.rest.entries.is_empty()
+    }
+
+    /// Queues an entry, or gives it back if its lane is full.
+    pub(super) fn push(&mut self, name: LaneName, entry: Entry) -> Result<(), Entry> {
+        let limits = self.limits;
+        let lane = match name {
+            LaneName::Accepts => &mut self.accepts,
+            LaneName::Rest => &mut self.rest,
+        };
+        let bytes = body_bytes(&entry.write);
+        let crowded = !lane.entries.is_empty() && lane.bytes + bytes > limits.queue_bytes_max;
+        if lane.entries.len() >= limits.queue_entries_max || crowded {
+            return Err(entry);
+        }
+        lane.bytes += bytes;
+        lane.entries.push_back(entry);
+        Ok(())
+    }
+
+    /// Takes the next batch: never empty unless the queue is, each lane in its own order.
+    pub(super) fn take_batch(&mut self) -> Vec<Entry> {
+        let mut batch = Batch { entries: Vec::new(), bytes: 0, limits: self.limits };
+        let reserved = self.rest.entries.len().min(self.limits.batch_entries_max / REST_SHARE);
+        batch.fill(&mut self.rest, reserved);
+        batch.fill(&mut self.accepts, self.limits.batch_entries_max);
+        batch.fill(&mut self.rest, self.limits.batch_entries_max);
+        batch.entries
+    }
+
+    /// Takes everything.
+    pub(super) fn drain(&mut self) -> Vec<Entry> {
+        let lanes = [&mut self.rest, &mut self.accepts];
+        lanes.into_iter().flat_map(|lane| std::mem::take(lane).entries).collect()
+    }
+}
+
+struct Batch {
+    entries: Vec<Entry>,
+    bytes: usize,
+    limits: CommitLimits,
+}
+
+impl Batch {
+    fn fill(&mut self, lane: &mut Lane, up_to: usize) {
+        while self.entries.len() < up_to
+            && let Some(next) = lane.entries.front()
+        {
+            let bytes = body_bytes(&next.write);
+            if !self.entries.is_empty() && self.bytes + bytes > self.limits.batch_bytes_max {
+                return;
+            }
+            self.bytes += bytes;
+            lane.bytes -= bytes;
+            self.entries.extend(lane.entries.pop_front());
+        }
+    }
+}
+
+fn body_bytes(write: &Write) -> usize {
+    match write {
+        Write::Accept(acceptance) => acceptance.body().len(),
+        Write::RecordRun(run) => run.payload.as_ref().map_or(0, bytes::Bytes::len),
+        _ => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::commit::pending::pending;
+    use hookstead_core::{Sweep, Write};
+
+    fn sweep(max: u32) -> Entry {
+        Entry { write: Write::Sweep(Sweep { retention: Vec::new(), max }), answer: pending().0 }
+    }
+
+    fn queue(entries: usize) -> Queue {
+        let limits =
+            CommitLimits { queue_entries_max: entries, batch_entries_max: 8, ..CommitLimits::default() };
+        Queue::new(limits)
+    }
+
+    fn push(queue: &mut Queue, lane: LaneName, count: u32) {
+        (0..count).for_each(|n| assert!(queue.push(lane, sweep(n)).is_ok()));
+    }
+
+    #[test]
+    fn a_full_lane_refuses_and_leaves_the_other_alone() {
+        let mut queue = queue(2);
+        push(&mut queue, LaneName::Accepts, 2);
+        assert!(queue.push(LaneName::Accepts, sweep(9)).is_err());
+        assert!(queue.push(LaneName::Rest, sweep(9)).is_ok());
+    }
+
+    #[test]
+    fn the_rest_keeps_its_share_under_load_and_takes_what_is_left() {
+        let mut full = queue(100);
+        push(&mut full, LaneName::Accepts, 50);
+        push(&mut full, LaneName::Rest, 50);
+        assert_eq!(full.take_batch().len(), 8);
+        assert_eq!((full.rest.entries.len(), full.accepts.entries.len()), (48, 44));
+        let mut quiet = queue(100);
+        push(&mut quiet, LaneName::Rest, 6);
+        assert_eq!(quiet.take_batch().len(), 6);
+        assert!(quiet.is_empty());
+    }
+
+    #[test]
+    fn lanes_keep_their_order() {
+        let mut queue = queue(100);
+        push(&mut queue, LaneName::Rest, 20);
+        let mut seen = Vec::new();
+        while !queue.is_empty() {
+            seen.extend(queue.take_batch().into_iter().map(|entry| match entry.write {
+                Write::Sweep(sweep) => sweep.max,
+                _ => unreachable!("only sweeps were queued"),
+            }));
+        }
+        assert_eq!(seen, (0..20).collect::<Vec<_>>());
+    }
+}

@@ -1,0 +1,280 @@
+//! The committer's threads: as many as the store allows batches in flight.
+
+use std::io;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use hookstead_core::{Clock, Store, StoreError, Timestamp, Write, Written};
+use tokio::sync::watch;
+
+use super::health::Health;
+use super::pending::{Pending, pending};
+use super::queue::{CommitLimits, Entry, LaneName, Queue};
+use crate::error::Unavailable;
+
+/// How long the committer waits between two probes of a store that could not commit.
+const PROBE_INTERVAL: Duration = Duration::from_millis(250);
+
+/// The queue in front of a store and the threads that empty it.
+pub(crate) struct Committer {
+    shared: Arc<Shared>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+}
+
+struct Shared {
+    store: Arc<dyn Store>,
+    clock: Arc<dyn Clock>,
+    state: Mutex<State>,
+    work: Condvar,
+    health: watch::Sender<Health>,
+}
+
+struct State {
+    queue: Queue,
+    health: Health,
+    closing: bool,
+}
+
+/// Commits what must be there before anything is accepted, on the calling thread.
+pub(crate) fn commit_first(
+    store: &dyn Store,
+    writes: &[Write],
+    now: Timestamp,
+) -> Result<Vec<Written>, StoreError> {
+    store.apply(writes, now)
+}
+
+impl Committer {
+    /// Starts the threads.
+    pub(crate) fn start(
+        store: Arc<dyn Store>,
+        clock: Arc<dyn Clock>,
+        limits: CommitLimits,
+    ) -> io::Result<Self> {
+        let count = store.facts().batches_in_flight.get();
+        let state = State { queue: Queue::new(limits), health: Health::Ready, closing: false };
+        let shared = Arc::new(Shared {
+            store,
+            clock,
+            state: Mutex::new(state),
+            work: Condvar::new(),
+            health: watch::Sender::new(Health::Ready),
+        });
+        let committer = Self { shared, threads: Mutex::default() };
+        for number in 0..count {
+            let shared = committer.shared.clone();
+            let thread = std::thread::Builder::new()
+                .name(format!("hookstead-commit-{number}"))
+                .spawn(move || shared.run())?;
+            committer.threads.lock().unwrap_or_else(PoisonError::into_inner).push(thread);
+        }
+        Ok(committer)
+    }
+
+    /// Queues a write. It will be committed also if nobody waits for it any more.
+    pub(crate) fn submit(&self, lane: LaneName, write: Write) -> Result<Pending, Unavailable> {
+        let (answer, pending) = pending();
+        {
+            let mut state = self.shared.state();
+            if let Some(unavailable) = state.unavailable() {
+                return Err(unavailable);
+            }
+            let entry = Entry { write, answer };
+            state.queue.push(lane, entry).map_err(|_| Unavailable::Overloaded)?;
+        }
+        self.shared.work.notify_one();
+        Ok(pending)
+    }
+
+    /// The health of the store, and word of its changes.
+    pub(crate) fn health(&self) -> watch::Receiver<Health> {
+        self.shared.health.subscribe()
+    }
+
+    /// Takes nothing new, commits and answers what is queued, ends the threads. Blocks until that is done.
+    pub(crate) fn close(&self) {
+        {
+            let mut state = self.shared.state();
+            state.closing = true;
+            if state.health == Health::Ready {
+                self.shared.health.send_replace(Health::Closing);
+            }
+        }
+        self.shared.work.notify_all();
+        let threads = std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
+        for thread in threads {
+            if thread.join().is_err() {
+                tracing::error!("the committer panicked");
+            }
+        }
+    }
+}
+
+impl Drop for Committer {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+impl State {
+    fn unavailable(&self) -> Option<Unavailable> {
+        if self.closing && self.health == Health::Ready {
+            return Some(Unavailable::Closing);
+        }
+        self.health.unavailable()
+    }
+}
+
+/// What a committer thread does next.
+enum Task {
+    Commit(Vec<Entry>),
+    Probe,
+    End,
+}
+
+impl Shared {
+    /// The state is a queue and a flag, right at every step, so a panic elsewhere does not spoil it.
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn run(&self) {
+        let _on_panic = PoisonOnPanic(self);
+        loop {
+            match self.next_task() {
+                Task::Commit(batch) => self.commit(batch),
+                Task::Probe => self.probe(),
+                Task::End => return,
+            }
+        }
+    }
+
+    fn next_task(&self) -> Task {
+        let mut state = self.state();
+        loop {
+            if !state.queue.is_empty() {
+                return Task::Commit(state.queue.take_batch());
+            }
+            if state.closing {
+                return Task::End;
+            }
+            if !matches!(state.health, Health::Recovering(_)) {
+                state = self.work.wait(state).unwrap_or_else(PoisonError::into_inner);
+                continue;
+            }
+            let waited = self.work.wait_timeout(state, PROBE_INTERVAL);
+            let (after, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
+            if timeout.timed_out() {
+                return Task::Probe;
+            }
+            state = after;
+        }
+    }
+
+    fn commit(&self, batch: Vec<Entry>) {
+        let (writes, answers): (Vec<_>, Vec<_>) =
+            batch.into_iter().map(|entry| (entry.write, entry.answer)).unzip();
+        match self.apply(&writes) {
+            Ok(written) => {
+                for (answer, written) in answers.into_iter().zip(written) {
+                    give(answer, Ok(written));
+                }
+            }
+            Err(error) if error.may_be_one_write() && writes.len() > 1 => {
+                tracing::warn!(batch.writes = writes.len(), %error, "a batch failed and is run again one by one");
+                let mut answers = answers.into_iter();
+                for write in &writes {
+                    let Some(answer) = answers.next() else { break };
+                    give(answer, self.commit_one(write));
+                }
+            }
+            Err(error) => {
+                let unavailable = self.failed(&error);
+                answers.into_iter().for_each(|answer| give(answer, Err(unavailable.clone())));
+            }
+        }
+    }
+
+    /// One write of a batch that failed, on its own. Once the store is no longer ready nothing more is tried.
+    fn commit_one(&self, write: &Write) -> Result<Written, Unavailable> {
+        if let Some(unavailable) = self.state().health.unavailable() {
+            return Err(unavailable);
+        }
+        let written = self.apply(std::slice::from_ref(write)).map_err(|error| self.failed(&error))?;
+        written.into_iter().next().ok_or_else(|| Unavailable::Failed("no answer from the store".into()))
+    }
+
+    fn apply(&self, writes: &[Write]) -> Result<Vec<Written>, StoreError> {
+        let written = self.store.apply(writes, self.clock.now())?;
+        if written.len() == writes.len() {
+            return Ok(written);
+        }
+        let reason = format!("{} answers to {} writes", written.len(), writes.len());
+        Err(StoreError::backend("commit a batch", reason))
+    }
+
+    /// Notes a failure: damage concerns one record alone; after every other failure the store must prove
+    /// itself by a probe before anything is accepted again.
+    fn failed(&self, error: &StoreError) -> Unavailable {
+        let unavailable = Unavailable::from(error);
+        tracing::error!(error.code = unavailable.code(), error = %unavailable, "a commit failed");
+        match error {
+            StoreError::Corrupt { .. } => {}
+            StoreError::Poisoned { reason } => self.set_health(Health::Poisoned(reason.as_str().into())),
+            StoreError::Busy { .. } | StoreError::Full { .. } | StoreError::Backend { .. } => {
+                self.set_health(Health::Recovering(unavailable.to_string().into()));
+                self.probe();
+            }
+        }
+        unavailable
+    }
+
+    fn probe(&self) {
+        match self.store.probe(self.clock.now()) {
+            Ok(()) => self.set_health(Health::Ready),
+            Err(StoreError::Poisoned { reason }) => self.set_health(Health::Poisoned(reason.into())),
+            Err(error) => {
+                tracing::warn!(%error, "the store cannot commit yet");
+                self.set_health(Health::Recovering(Unavailable::from(&error).to_string().into()));
+            }
+        }
+    }
+
+    /// Sets the health (never back from poisoned), tells everybody, and refuses what is queued if nothing
+    /// can be committed.
+    fn set_health(&self, health: Health) {
+        let refused = {
+            let mut state = self.state();
+            if matches!(state.health, Health::Poisoned(_)) {
+                return;
+            }
+            state.health = health.clone();
+            if health == Health::Ready { Vec::new() } else { state.queue.drain() }
+        };
+        if let Some(unavailable) = health.unavailable() {
+            refused.into_iter().for_each(|entry| give(entry.answer, Err(unavailable.clone())));
+        }
+        self.health.send_if_modified(|known| {
+            let changed = *known != health;
+            *known = health;
+            changed
+        });
+    }
+}
+
+/// The receiver may be gone: the sender of a request hung up. The commit stands all the same.
+fn give(answer: tokio::sync::oneshot::Sender<super::pending::Answer>, result: super::pending::Answer) {
+    drop(answer.send(result));
+}
+
+/// A store that panics has broken its contract: nothing it says later can be trusted.
+struct PoisonOnPanic<'a>(&'a Shared);
+
+impl Drop for PoisonOnPanic<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.set_health(Health::Poisoned(Arc::from("the store panicked")));
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! The straight line of a request: authenticate, identify, accept. HTTP stays outside; storing stays below.
+
+use aws_lc_rs::rand::{SecureRandom, SystemRandom};
+use bytes::Bytes;
+use hookstead_core::{
+    AcceptReceipt, Acceptance, AcceptanceFacts, Identity, IdentityError, ProviderEventId, RawHeaders, Scope,
+    SourceNumber, Timestamp, Write, Written,
+};
+use hookstead_verify::{
+    HandshakeAnswer, Headers, Identified, IdentifyError, Reason, Rejection, RejectionClass, Request, Verifier,
+};
+
+use crate::commit::LaneName;
+use crate::error::{Refusal, Unavailable};
+use crate::inbox::Inbox;
+use crate::source::Source;
+
+/// A request as it arrived at a source, its body complete.
+pub struct Incoming<'a> {
+    /// The method, in the case in which it was sent.
+    pub method: &'a str,
+    /// Path and query exactly as sent.
+    pub target: &'a str,
+    /// The header fields in the order of arrival.
+    pub headers: &'a dyn Headers,
+    /// The raw body.
+    pub body: Bytes,
+    /// The address that it came from.
+    pub received_from: Option<String>,
+}
+
+/// What a request was, once it was found genuine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Received {
+    /// An event; it is durable.
+    Accepted(AcceptReceipt),
+    /// A provider's question whether somebody is there. Nothing was stored.
+    Handshake(HandshakeAnswer),
+}
+
+/// Header fields that are secrets of the sender's, whatever the provider.
+const SENSITIVE_HEADERS: [&str; 3] = ["authorization", "proxy-authorization", "cookie"];
+
+impl Inbox {
+    /// Takes a request in: checks its signature over the raw bytes, finds its identity, and commits it.
+    ///
+    /// When it returns [`Received::Accepted`], the event is durable: it survives a crash and a loss of power.
+    /// If the returned future is dropped, the event may be stored all the same.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal::Rejected`] and [`Refusal::Unidentified`]: nothing was stored. [`Refusal::Unavailable`]:
+    /// nothing is acknowledged; a retry finds out.
+    pub async fn receive(&self, source: &Source, incoming: Incoming<'_>) -> Result<Received, Refusal> {
+        let received_at = self.clock().now();
+        let genuine = match authenticate(source, &incoming, self.clock().wall())? {
+            Authenticated::Handshake(answer) => return Ok(Received::Handshake(answer)),
+            Authenticated::Event(genuine) => genuine,
+        };
+        let number = self.number_of(source).await?;
+        let identity = identify(number, &genuine.identified, received_at)?;
+        let facts = AcceptanceFacts {
+            received_at,
+            destinations: Vec::new(),
+            headers: kept_headers(source, incoming.headers),
+            event_type: genuine.identified.event_type,
+            account: genuine.identified.account,
+            received_from: incoming.received_from,
+            verified_by: Some(genuine.verified_by),
+            comparison: None,
+        };
+        let receipt = accepted(self.accept(identity, incoming.body, facts)?.await)?;
+        Ok(Received::Accepted(receipt))
+    }
+
+    /// Queues an event for the next commit.
+    pub(crate) fn accept(
+        &self,
+        identity: Identity,
+        body: Bytes,
+        facts: AcceptanceFacts,
+    ) -> Result<crate::commit::Pending, Unavailable> {
+        let key = &self.store().facts().identity_key;
+        let acceptance = Acceptance::new(key, identity, body, facts, entropy()?);
+        self.submit(LaneName::Accepts, Write::Accept(Box::new(acceptance)))
+    }
+}
+
+/// The receipt out of the committer's answer.
+pub(crate) fn accepted(answer: Result<Written, Unavailable>) -> Result<AcceptReceipt, Unavailable> {
+    match answer? {
+        Written::Accepted(receipt) => Ok(receipt),
+        other => Err(Unavailable::Failed(format!("the store answered {other:?} to an event").into())),
+    }
+}
+
+enum Authenticated {
+    Event(Genuine),
+    Handshake(HandshakeAnswer),
+}
+
+struct Genuine {
+    identified: Identified,
+    verified_by: String,
+}
+
+fn authenticate(source: &Source, incoming: &Incoming<'_>, wall: Timestamp) -> Result<Authenticated, Refusal> {
+    let verifier = source.verifier().ok_or_else(|| Refusal::Rejected(never_by_request()))?;
+    let request = Request {
+        method: incoming.method,
+        target: incoming.target,
+        url: None,
+        headers: incoming.headers,
+        body: &incoming.body,
+    };
+    if let Some(answer) = verifier.handshake(&request) {
+        return Ok(Authenticated::Handshake(answer));
+    }
+    let verified = verifier.verify(&request, wall.as_micros()).map_err(Refusal::Rejected)?;
+    if let Some(answer) = verified.handshake() {
+        return Ok(Authenticated::Handshake(answer));
+    }
+    let identified = verified.identify().map_err(Refusal::Unidentified)?;
+    let verified_by = proof(verifier, verified.secret_index());
+    Ok(Authenticated::Event(Genuine { identified, verified_by }))
+}
+
+/// A source that is only recorded to refuses every request like one with a wrong signature.
+fn never_by_request() -> Rejection {
+    Rejection {
+        reason: Reason::SignatureMissing,
+        class: RejectionClass::NotVerified,
+        part: String::new(),
+        age_micros: None,
+    }
+}
+
+/// How the sender proved itself, for people: the provider, and the end of the secret that matched.
+fn proof(verifier: &Verifier, secret_index: Option<usize>) -> String {
+    let provider = verifier.provider().name();
+    match secret_index.and_then(|index| verifier.secret_hint(index)) {
+        Some(hint) => format!("{provider}, secret {hint}"),
+        None => format!("{provider}, not signed"),
+    }
+}
+
+fn identify(
+    source: SourceNumber,
+    identified: &Identified,
+    received_at: Timestamp,
+) -> Result<Identity, Refusal> {
+    let unusable = |error: IdentityError| {
+        Refusal::Unidentified(match error {
+            IdentityError::Blank => IdentifyError::Missing,
+            IdentityError::TooLong { bytes } => IdentifyError::TooLong(bytes),
+        })
+    };
+    let scope = Scope::new(identified.scope.as_slice()).map_err(unusable)?;
+    let id = match &identified.event_id {
+        Some(id) => ProviderEventId::new(id.as_slice()).map_err(unusable)?,
+        None => ProviderEventId::new(unique_id(received_at)?.into_bytes()).map_err(unusable)?,
+    };
+    Ok(Identity { source, scope, id })
+}
+
+/// An id for a source whose requests are each an event of their own.
+fn unique_id(received_at: Timestamp) -> Result<String, Unavailable> {
+    Ok(format!("{:016x}-{}", received_at.as_micros(), hex::encode(entropy()?)))
+}
+
+fn kept_headers(source: &Source, headers: &dyn Headers) -> RawHeaders {
+    let secret = source.provider().map(|provider| provider.sensitive_headers()).unwrap_or_default();
+    let is_secret = |name: &str| {
+        SENSITIVE_HEADERS.iter().chain(&secret).any(|sensitive| name.eq_ignore_ascii_case(sensitive))
+    };
+    let fields = (0..headers.count()).filter_map(|index| {
+        let (name, value) = headers.at(index);
+        std::str::from_utf8(name).ok().map(|name| (name, value))
+    });
+    RawHeaders::from_fields(fields.filter(|(name, _)| !is_secret(name)))
+}
+
+fn entropy() -> Result<[u8; 10], Unavailable> {
+    let mut bytes = [0; 10];
+    SystemRandom::new()
+        .fill(&mut bytes)
+        .map_err(|_| Unavailable::Failed("the operating system gave no randomness".into()))?;
+    Ok(bytes)
+}

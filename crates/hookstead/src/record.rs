@@ -1,0 +1,95 @@
+//! Recording an event without any server: the caller has the bytes and answers for where they come from.
+
+use bytes::Bytes;
+use hookstead_core::{AcceptReceipt, AcceptanceFacts, Identity, ProviderEventId, Scope};
+
+use crate::error::RecordError;
+use crate::inbox::Inbox;
+use crate::receive::accepted;
+use crate::source::Source;
+
+impl Inbox {
+    /// Records an event. When it returns, the event is durable, or was before.
+    ///
+    /// The identity is (source, event id), both compared as bytes, and so is the body: the same identity with
+    /// the same bytes is a [`Duplicate`](hookstead_core::Outcome::Duplicate), with others a
+    /// [`Conflict`](hookstead_core::Outcome::Conflict), which leaves the first event as it is.
+    ///
+    /// # Errors
+    ///
+    /// [`RecordError`]; nothing is acknowledged then. An unknown source or a blank id store nothing.
+    ///
+    /// ```
+    /// use hookstead::{Inbox, Outcome, Source};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let inbox = Inbox::builder().source(Source::recorded("reports".parse()?)).open()?;
+    /// let first = inbox.record("reports", "export-1", r#"{"ready":true}"#).await?;
+    /// let again = inbox.record("reports", "export-1", r#"{"ready":true}"#).await?;
+    /// assert_eq!((first.outcome, again.outcome), (Outcome::Stored, Outcome::Duplicate));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn record(
+        &self,
+        source: &str,
+        event_id: impl AsRef<[u8]>,
+        body: impl Into<Bytes>,
+    ) -> Result<AcceptReceipt, RecordError> {
+        let (source, id) = self.parts(source, event_id.as_ref())?;
+        let number = self.number_of(source).await?;
+        let identity = Identity { source: number, scope: Scope::default(), id };
+        Ok(accepted(self.accept(identity, body.into(), self.facts())?.await)?)
+    }
+
+    /// The inbox for code that waits on its own thread.
+    pub fn blocking(&self) -> BlockingInbox {
+        BlockingInbox(self.clone())
+    }
+
+    fn parts(&self, source: &str, id: &[u8]) -> Result<(&Source, ProviderEventId), RecordError> {
+        let unknown = || RecordError::UnknownSource(source.to_owned());
+        Ok((self.source(source).ok_or_else(unknown)?, ProviderEventId::new(id)?))
+    }
+
+    fn facts(&self) -> AcceptanceFacts {
+        AcceptanceFacts { received_at: self.clock().now(), ..AcceptanceFacts::default() }
+    }
+}
+
+/// An [`Inbox`] whose calls wait on the thread that makes them. That thread must not run asynchronous tasks.
+#[derive(Clone)]
+pub struct BlockingInbox(Inbox);
+
+impl BlockingInbox {
+    /// [`Inbox::record`], waiting on this thread for the commit.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Inbox::record`].
+    ///
+    /// ```
+    /// use hookstead::{Inbox, Outcome, Source};
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let inbox = Inbox::builder().source(Source::recorded("reports".parse()?)).open()?.blocking();
+    /// inbox.record("reports", "export-1", "first")?;
+    /// let conflict = inbox.record("reports", "export-1", "other")?;
+    /// assert_eq!(conflict.outcome, Outcome::Conflict { variant: Some(1) });
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn record(
+        &self,
+        source: &str,
+        event_id: impl AsRef<[u8]>,
+        body: impl Into<Bytes>,
+    ) -> Result<AcceptReceipt, RecordError> {
+        let inbox = &self.0;
+        let (source, id) = inbox.parts(source, event_id.as_ref())?;
+        let number = inbox.number_of_blocking(source)?;
+        let identity = Identity { source: number, scope: Scope::default(), id };
+        Ok(accepted(inbox.accept(identity, body.into(), inbox.facts())?.wait())?)
+    }
+}

@@ -1,0 +1,115 @@
+//! A source: one configured way in, ready for requests.
+
+use std::sync::{Arc, OnceLock};
+
+use hookstead_core::{SourceName, SourceNumber};
+use hookstead_verify::{Provider, Secret, Verifier, VerifierError, VerifyOptions};
+
+/// The largest body of a source whose provider and configuration say nothing else, in bytes.
+pub const BODY_BYTES_MAX: u64 = 1024 * 1024;
+
+/// One configured way in: a name, a provider's scheme, secrets and policy. Its address is `/in/<name>`.
+#[derive(Debug)]
+pub struct Source {
+    name: SourceName,
+    way: Way,
+    options: SourceOptions,
+    number: OnceLock<SourceNumber>,
+}
+
+#[derive(Debug)]
+enum Way {
+    /// By requests that prove themselves.
+    Verified(Verifier),
+    /// By calls of the program that holds the inbox, which answers for them.
+    Recorded,
+}
+
+/// The policy of a source.
+#[derive(Clone, Debug, Default)]
+pub struct SourceOptions {
+    /// Tolerance, public address and identity rule.
+    pub verify: VerifyOptions,
+    /// The largest body, in bytes; `None`: what the provider's record says, else [`BODY_BYTES_MAX`].
+    pub body_bytes_max: Option<u64>,
+    /// What a sender is told of a conflict.
+    pub on_conflict: OnConflict,
+    /// The status of a success, instead of the provider's or our own.
+    pub success_status: Option<u16>,
+}
+
+/// What a sender is told of a conflict. The other bytes are kept for review either way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnConflict {
+    /// 409.
+    #[default]
+    Refuse,
+    /// The success status: for senders that switch an endpoint off when it refuses.
+    Hold,
+}
+
+impl Source {
+    /// A source whose requests `provider` signs with one of `secrets`. Fails where requests could not be
+    /// judged safely, see [`VerifierError`].
+    pub fn new(
+        name: SourceName,
+        provider: Arc<Provider>,
+        secrets: &[Secret],
+        options: SourceOptions,
+    ) -> Result<Self, VerifierError> {
+        let verifier = Verifier::new(provider, secrets, options.verify.clone())?;
+        Ok(Self { name, way: Way::Verified(verifier), options, number: OnceLock::new() })
+    }
+
+    /// A source that only [`Inbox::record`](crate::Inbox::record) can write to: no request is ever accepted
+    /// by it, and whoever calls answers for where the events come from.
+    pub fn recorded(name: SourceName) -> Self {
+        Self { name, way: Way::Recorded, options: SourceOptions::default(), number: OnceLock::new() }
+    }
+
+    /// The source's name.
+    pub fn name(&self) -> &SourceName {
+        &self.name
+    }
+
+    /// The provider, unless the source is only recorded to.
+    pub fn provider(&self) -> Option<&Arc<Provider>> {
+        self.verifier().map(Verifier::provider)
+    }
+
+    /// The source's policy.
+    pub fn options(&self) -> &SourceOptions {
+        &self.options
+    }
+
+    /// The largest body that the source takes, in bytes.
+    pub fn body_bytes_max(&self) -> u64 {
+        let by_provider = || self.provider().and_then(|provider| provider.body_bytes_max());
+        self.options.body_bytes_max.or_else(by_provider).unwrap_or(BODY_BYTES_MAX)
+    }
+
+    /// The store's number of the source; `None` before the store knows it.
+    pub fn number(&self) -> Option<SourceNumber> {
+        self.number.get().copied()
+    }
+
+    pub(crate) fn verifier(&self) -> Option<&Verifier> {
+        match &self.way {
+            Way::Verified(verifier) => Some(verifier),
+            Way::Recorded => None,
+        }
+    }
+
+    /// The fingerprint of the rule that makes the source's identities.
+    pub(crate) fn identity_fingerprint(&self) -> String {
+        match &self.way {
+            Way::Verified(verifier) => hex::encode(verifier.identity_fingerprint()),
+            Way::Recorded => "recorded".to_owned(),
+        }
+    }
+
+    /// The first number stays: a store never gives a name another one.
+    pub(crate) fn set_number(&self, number: SourceNumber) -> SourceNumber {
+        *self.number.get_or_init(|| number)
+    }
+}
