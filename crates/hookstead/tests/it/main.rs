@@ -1,0 +1,5 @@
+//! The inbox as an embedder uses it, on every store that is built in.
+
+mod receive;
+mod record;
+mod stores;
