@@ -98,13 +98,13 @@ impl InboxBuilder {
         for (source, registration) in self.sources {
             let name = source.name().to_string();
             if registration == Registration::AtStart {
-                register_first(opened.store().as_ref(), &source, self.clock.now())?;
+                register_first(opened.store.as_ref(), &source, self.clock.now())?;
             }
             if sources.insert(name.clone(), Arc::new(source)).is_some() {
                 return Err(OpenError::SourceTwice(name));
             }
         }
-        let committer = Committer::start(opened.store().clone(), self.clock.clone(), self.limits)
+        let committer = Committer::start(opened.store.clone(), self.clock.clone(), self.limits)
             .map_err(|source| OpenError::System { doing: "start the committer", source })?;
         Ok(Inbox { inner: Arc::new(Inner { committer, opened, clock: self.clock, sources }) })
     }
@@ -134,7 +134,7 @@ impl Inbox {
 
     /// The store, for reading. Its calls block. Writing goes through the inbox alone.
     pub fn store(&self) -> &Arc<dyn Store> {
-        self.inner.opened.store()
+        &self.inner.opened.store
     }
 
     /// The lock on the store and the record of who holds it.
