@@ -1,0 +1,305 @@
+//! A provider: one record of the registry, compiled. Immutable data; everything that is done with it (verify,
+//! sign, identify) is elsewhere.
+
+use serde::Deserialize;
+
+use crate::freshness::Freshness;
+use crate::handshake::Handshake;
+use crate::identity::{IdForm, IdTemplates};
+use crate::record::{ProviderError, compile, raw};
+use crate::scheme::Scheme;
+use crate::secret::{Secret, SecretError};
+use crate::template::{Template, Variable};
+use crate::when::When;
+
+/// A third party's way of signing and identifying.
+///
+/// ```
+/// use hookstead_verify::Registry;
+///
+/// let stripe = Registry::builtin().get("stripe").expect("stripe is built in");
+/// assert_eq!(stripe.title(), "Stripe");
+/// assert!(stripe.needs_secret() && stripe.id_covered());
+/// ```
+#[derive(Debug, Clone)]
+pub struct Provider {
+    pub(crate) name: String,
+    pub(crate) title: String,
+    pub(crate) docs: String,
+    pub(crate) notes: String,
+    pub(crate) confidence: Confidence,
+    pub(crate) methods: Vec<String>,
+    pub(crate) order: Order,
+    pub(crate) payload: Option<Variable>,
+    pub(crate) body_bytes_min: Option<u64>,
+    pub(crate) body_bytes_max: Option<u64>,
+    pub(crate) variants: Vec<Variant>,
+    pub(crate) secret: SecretFacts,
+    pub(crate) id: IdTemplates,
+    pub(crate) id_covered: bool,
+    pub(crate) id_form: Option<IdForm>,
+    pub(crate) kind: Vec<Template>,
+    pub(crate) account: Vec<Template>,
+    pub(crate) volatile: Vec<String>,
+    pub(crate) handshakes: Vec<Handshake>,
+    pub(crate) retry: Retry,
+    pub(crate) ack: Ack,
+    pub(crate) samples: Vec<Sample>,
+}
+
+/// One way in which a provider proves its requests.
+#[derive(Debug, Clone)]
+pub(crate) struct Variant {
+    pub(crate) when: When,
+    pub(crate) scheme: Scheme,
+    pub(crate) checks: Vec<Check>,
+    pub(crate) freshness: Option<Freshness>,
+}
+
+/// Two templates that must give the same bytes.
+#[derive(Debug, Clone)]
+pub(crate) struct Check {
+    pub(crate) left: Template,
+    pub(crate) right: Template,
+}
+
+/// How sure a record is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Confidence {
+    /// The provider's own SDK accepted what we sign, and we accept what it signs.
+    OfficialSdk,
+    /// Read in the provider's documents or source.
+    OfficialDocs,
+    /// From a third party's code or text.
+    ThirdParty,
+    /// From memory; not looked up again.
+    Recalled,
+    /// Our own definition.
+    Own,
+}
+
+/// What is checked first, and so what a refusal may tell the sender.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Order {
+    /// Signature, then checks, then time: every refusal is [`NotVerified`](crate::RejectionClass::NotVerified).
+    #[default]
+    SignatureFirst,
+    /// Id, time and body length by their form ([`Malformed`](crate::RejectionClass::Malformed)), then the
+    /// window, then the signature.
+    FormFirst,
+}
+
+/// What a record says of secrets, for the place where a person enters one.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SecretFacts {
+    /// Fewest bytes of key.
+    pub bytes_min: usize,
+    /// With what the provider's secrets start, or empty.
+    pub prefix: String,
+    /// Where in the provider's pages it is found.
+    pub place: String,
+    /// The environment variable in which it is usually kept.
+    pub env: String,
+}
+
+/// What is known of a provider's retries; `None` where it is not known.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Retry {
+    /// Whether the provider tries again by itself.
+    pub automatic: Option<bool>,
+    /// Whether a retry keeps the event id.
+    pub same_id: Option<bool>,
+    /// Whether a retry keeps the bytes of the body.
+    pub same_bytes: Option<bool>,
+    /// Whether a retry is signed anew, with a new time.
+    pub resigned: Option<bool>,
+    /// For how long retries may come, in seconds after the first try.
+    pub horizon_s: Option<u64>,
+    /// More in words.
+    pub note: String,
+}
+
+/// The answer that a provider wants.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ack {
+    /// Status codes that count as success; empty if every 2xx does.
+    pub success: Vec<u16>,
+    /// The body that it wants; `None` if any will do.
+    pub body: Option<String>,
+    /// The content type of that body.
+    pub content_type: Option<String>,
+    /// How long it waits, in seconds.
+    pub timeout_s: Option<u32>,
+    /// How sure these facts and those of [`Retry`] are.
+    pub confidence: Confidence,
+    /// More in words.
+    pub note: String,
+}
+
+impl Ack {
+    /// The status to answer instead of our own 202 and 200: the first of a list that has not both.
+    pub fn status(&self) -> Option<u16> {
+        let ours = self.success.is_empty() || (self.success.contains(&202) && self.success.contains(&200));
+        if ours { None } else { self.success.first().copied() }
+    }
+}
+
+/// Made-up event data for trying out a source.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sample {
+    /// The event's type.
+    pub event: String,
+    /// The body's content type.
+    pub content_type: String,
+    /// Start of a realistic event id.
+    pub(crate) id: String,
+    /// The body with placeholders.
+    pub(crate) body: String,
+}
+
+impl Provider {
+    /// Reads a record from its TOML.
+    ///
+    /// # Errors
+    ///
+    /// [`ProviderError`] for a key that is not known, a template that cannot be compiled, and a record that
+    /// would not be safe, such as a time that no signature covers.
+    pub fn parse(name: &str, toml: &str) -> Result<Self, ProviderError> {
+        let record: raw::Record = toml::from_str(toml)
+            .map_err(|error| ProviderError::at(name, toml, error.span(), error.message().to_owned()))?;
+        compile(name, &record).map_err(|fault| ProviderError::at(name, toml, Some(fault.span), fault.message))
+    }
+
+    /// The name in the registry and in `provider = "..."`.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The name for people.
+    pub fn title(&self) -> &str {
+        &self.title
+    }
+
+    /// The address of the provider's own description, or empty.
+    pub fn docs(&self) -> &str {
+        &self.docs
+    }
+
+    /// What else is worth knowing, or empty.
+    pub fn notes(&self) -> &str {
+        &self.notes
+    }
+
+    /// How sure the scheme is.
+    pub fn confidence(&self) -> Confidence {
+        self.confidence
+    }
+
+    /// The methods with which it calls.
+    pub fn methods(&self) -> impl Iterator<Item = &str> {
+        self.methods.iter().map(String::as_str)
+    }
+
+    /// What is checked first.
+    pub fn order(&self) -> Order {
+        self.order
+    }
+
+    /// Fewest bytes of a body, if it says so.
+    pub fn body_bytes_min(&self) -> Option<u64> {
+        self.body_bytes_min
+    }
+
+    /// Most bytes of a body, if it says so.
+    pub fn body_bytes_max(&self) -> Option<u64> {
+        self.body_bytes_max
+    }
+
+    /// Whether a source of this provider must have a secret.
+    pub fn needs_secret(&self) -> bool {
+        self.variants.iter().any(|variant| variant.scheme.needs_secret())
+    }
+
+    /// Whether the public address is part of what is signed.
+    pub fn needs_url(&self) -> bool {
+        let contents = self.variants.iter().flat_map(|variant| variant.scheme.contents());
+        contents.flat_map(Template::slots).any(|slot| slot.variable == Variable::Url)
+    }
+
+    /// Whether it signs the time of a request.
+    pub fn has_timestamp(&self) -> bool {
+        self.variants.iter().any(|variant| variant.freshness.is_some())
+    }
+
+    /// Whether the signature covers the event id. If not, whoever can repeat a request can give it another id.
+    pub fn id_covered(&self) -> bool {
+        self.id_covered
+    }
+
+    /// Whether it names its events. If not, a source must say what identifies them.
+    pub fn has_id(&self) -> bool {
+        !self.id.is_empty()
+    }
+
+    /// JSON pointers of values that may differ between two sendings of one event.
+    pub fn volatile(&self) -> &[String] {
+        &self.volatile
+    }
+
+    /// What its secrets look like.
+    pub fn secret(&self) -> &SecretFacts {
+        &self.secret
+    }
+
+    /// What is known of its retries.
+    pub fn retry(&self) -> &Retry {
+        &self.retry
+    }
+
+    /// The answer that it wants.
+    pub fn ack(&self) -> &Ack {
+        &self.ack
+    }
+
+    /// Made-up events for trying it out.
+    pub fn samples(&self) -> &[Sample] {
+        &self.samples
+    }
+
+    /// Headers that *are* the secret, in the case of the record: drop them before a request is stored.
+    pub fn sensitive_headers(&self) -> Vec<&str> {
+        let basic = self.variants.iter().any(|variant| matches!(variant.scheme, Scheme::Basic(_)));
+        let headers = self.token_places().filter_map(|place| place.strip_prefix("header."));
+        headers.chain(basic.then_some(crate::scheme::BASIC_HEADER)).collect()
+    }
+
+    /// Query parts that *are* the secret: drop them before a target is stored.
+    pub fn sensitive_query(&self) -> Vec<&str> {
+        self.token_places().filter_map(|place| place.strip_prefix("query.")).collect()
+    }
+
+    fn token_places(&self) -> impl Iterator<Item = &str> {
+        let tokens = self.variants.iter().filter(|variant| matches!(variant.scheme, Scheme::Token(_)));
+        let places =
+            tokens.filter_map(|variant| variant.scheme.locator()).flat_map(|locator| locator.places());
+        places.map(|place| place.name.as_str())
+    }
+
+    /// Whether a secret is of this provider's form: long enough, and in the coding that a scheme wants.
+    ///
+    /// # Errors
+    ///
+    /// The [`SecretError`] of the first scheme if no scheme can use the secret.
+    pub fn check_secret(&self, secret: &Secret) -> Result<(), SecretError> {
+        let mut first = Ok(());
+        for variant in &self.variants {
+            match variant.scheme.derive(secret) {
+                Ok(_) => return Ok(()),
+                Err(error) => first = first.and(Err(error)),
+            }
+        }
+        first
+    }
+}

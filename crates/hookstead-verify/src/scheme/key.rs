@@ -1,0 +1,92 @@
+//! From a secret as a person has it to the bytes of a key: strip, decode, append, digest.
+
+use aws_lc_rs::digest;
+use base64::Engine as _;
+use base64::alphabet;
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+use zeroize::Zeroizing;
+
+use super::Hash;
+use crate::record::raw::{self, Coding};
+use crate::secret::SecretError;
+
+/// Secrets are copied by people, so a lost `=` is forgiven; nothing else is.
+const BASE64: GeneralPurpose = GeneralPurpose::new(
+    &alphabet::STANDARD,
+    GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
+);
+
+/// A record's way from secret to key.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct KeyRule {
+    strip: Vec<String>,
+    decode: Coding,
+    decode_unprefixed: Coding,
+    append: Vec<u8>,
+    digest: Option<Hash>,
+    bytes_min: usize,
+}
+
+impl KeyRule {
+    /// Compiles the record's table; `bytes_min` is the least number of decoded bytes.
+    pub(crate) fn compile(raw: &raw::Key, bytes_min: usize) -> Self {
+        let decode = raw.decode.unwrap_or_default();
+        Self {
+            strip: raw.strip.clone(),
+            decode,
+            decode_unprefixed: raw.decode_unprefixed.unwrap_or(decode),
+            append: raw.append.clone().into_bytes(),
+            digest: raw.digest,
+            bytes_min,
+        }
+    }
+
+    /// The key's bytes.
+    pub(crate) fn derive(&self, secret: &[u8]) -> Result<Zeroizing<Vec<u8>>, SecretError> {
+        let stripped = self.strip.iter().find_map(|prefix| secret.strip_prefix(prefix.as_bytes()));
+        let coding = if stripped.is_some() { self.decode } else { self.decode_unprefixed };
+        let mut key = Zeroizing::new(decode(coding, stripped.unwrap_or(secret))?);
+        if key.len() < self.bytes_min {
+            return Err(SecretError::TooShort { bytes: key.len(), bytes_min: self.bytes_min });
+        }
+        key.extend_from_slice(&self.append);
+        Ok(match self.digest {
+            None => key,
+            Some(hash) => Zeroizing::new(digest::digest(hash.digest(), &key).as_ref().to_vec()),
+        })
+    }
+}
+
+fn decode(coding: Coding, text: &[u8]) -> Result<Vec<u8>, SecretError> {
+    match coding {
+        Coding::Utf8 => Ok(text.to_vec()),
+        Coding::Base64 => BASE64.decode(text).map_err(|_| SecretError::Undecodable("base64")),
+        Coding::Hex => hex::decode(text).map_err(|_| SecretError::Undecodable("hex digits")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn derive(table: &str, secret: &str) -> Result<Vec<u8>, SecretError> {
+        let raw: raw::Key = toml::from_str(table).unwrap();
+        KeyRule::compile(&raw, 4).derive(secret.as_bytes()).map(|key| key.to_vec())
+    }
+
+    #[test]
+    fn keys_are_derived_step_by_step() {
+        assert_eq!(derive("", "abcd").unwrap(), b"abcd");
+        assert_eq!(derive("append = '&'", "abcd").unwrap(), b"abcd&");
+        let base64 = "strip = ['whsec_']\ndecode = 'base64'";
+        assert_eq!(derive(base64, "whsec_YWJjZA==").unwrap(), b"abcd");
+        assert_eq!(derive(base64, "YWJjZA").unwrap(), b"abcd");
+        assert_eq!(derive(base64, "whsec_YWJ%"), Err(SecretError::Undecodable("base64")));
+        assert_eq!(derive(base64, "YWJj"), Err(SecretError::TooShort { bytes: 3, bytes_min: 4 }));
+        let either = "strip = ['whsec_']\ndecode = 'base64'\ndecode_unprefixed = 'utf8'";
+        assert_eq!(derive(either, "YWJjZA==").unwrap(), b"YWJjZA==");
+        assert_eq!(derive("decode = 'hex'", "61626364").unwrap(), b"abcd");
+        assert_eq!(derive("decode = 'hex'", "6162636"), Err(SecretError::Undecodable("hex digits")));
+        assert_eq!(derive("digest = 'sha1'", "abcd").unwrap().len(), 20);
+    }
+}

@@ -1,0 +1,78 @@
+//! Conditions on a request: which variant of a scheme applies, whether this is a handshake.
+//!
+//! A condition only selects; it proves nothing. So prefixes are compared without regard to case.
+
+use crate::record::raw;
+use crate::request::Lookup;
+use crate::template::{Context, Variable};
+
+/// A compiled condition: all parts must hold; without parts it always holds.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct When {
+    methods: Vec<String>,
+    present: Vec<Variable>,
+    absent: Vec<Variable>,
+    equals: Vec<(Variable, Vec<String>)>,
+    prefixes: Vec<(Variable, String)>,
+}
+
+impl When {
+    /// Compiles a record's condition.
+    pub(crate) fn compile(raw: &raw::When) -> Result<Self, String> {
+        let variables =
+            |names: &[String]| names.iter().map(|name| variable(name)).collect::<Result<Vec<_>, _>>();
+        Ok(Self {
+            methods: raw.method.0.clone(),
+            present: variables(&raw.present)?,
+            absent: variables(&raw.absent)?,
+            equals: raw
+                .equals
+                .iter()
+                .map(|(name, values)| Ok((variable(name)?, values.0.clone())))
+                .collect::<Result<_, String>>()?,
+            prefixes: raw
+                .prefix
+                .iter()
+                .map(|(name, prefix)| Ok((variable(name)?, prefix.clone())))
+                .collect::<Result<_, String>>()?,
+        })
+    }
+
+    /// Whether all parts hold for this request.
+    pub(crate) fn holds(&self, context: &Context<'_>) -> bool {
+        let method = context.request.method;
+        (self.methods.is_empty() || self.methods.iter().any(|allowed| allowed == method))
+            && self.present.iter().all(|variable| is_present(variable, context))
+            && !self.absent.iter().any(|variable| is_present(variable, context))
+            && self.equals.iter().all(|(variable, values)| {
+                matches(variable, context, |found| values.iter().any(|value| value.as_bytes() == found))
+            })
+            && self.prefixes.iter().all(|(variable, prefix)| {
+                matches(variable, context, |found| {
+                    found
+                        .get(..prefix.len())
+                        .is_some_and(|start| start.eq_ignore_ascii_case(prefix.as_bytes()))
+                })
+            })
+    }
+}
+
+/// An empty value is absent, a repeated one present.
+fn is_present(variable: &Variable, context: &Context<'_>) -> bool {
+    match variable.resolve(context) {
+        Lookup::Absent => false,
+        Lookup::One(value) => !value.is_empty(),
+        Lookup::Repeated => true,
+    }
+}
+
+fn matches(variable: &Variable, context: &Context<'_>, test: impl Fn(&[u8]) -> bool) -> bool {
+    matches!(variable.resolve(context), Lookup::One(value) if test(&value))
+}
+
+fn variable(name: &str) -> Result<Variable, String> {
+    match Variable::parse(name)? {
+        Variable::Signature(_) => Err(format!("`{name}` is known only after the variant is chosen")),
+        variable => Ok(variable),
+    }
+}

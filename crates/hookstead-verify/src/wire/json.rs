@@ -1,0 +1,224 @@
+//! Reads single values out of a JSON document by pointer, without building the document.
+//!
+//! Numbers keep their digits (an id of 64 bits or more must not go through a float), strings come as bytes (a
+//! lone surrogate is no reason to lose an event), and of two equal keys the last counts, as it does for the
+//! parsers that read the body later. A body that is not one JSON document has no values at all. What is
+//! skipped is skipped without recursion, so that deep nesting costs no stack.
+
+use std::fmt;
+
+use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::value::RawValue;
+
+/// A JSON pointer (RFC 6901), split into its unescaped steps.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Pointer(Vec<Vec<u8>>);
+
+impl Pointer {
+    /// Parses `/a/0/b`; the text must start with a slash.
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+        let Some(steps) = text.strip_prefix('/') else {
+            return Err(format!("a JSON pointer starts with `/`, not with `{text}`"));
+        };
+        Ok(Self(
+            steps.split('/').map(|step| step.replace("~1", "/").replace("~0", "~").into_bytes()).collect(),
+        ))
+    }
+
+    /// The text of a string, number or boolean at this place; nothing for null, objects and arrays.
+    pub(crate) fn read(&self, document: &[u8]) -> Option<Vec<u8>> {
+        let mut deserializer = serde_json::Deserializer::from_slice(document);
+        let raw = Walk(&self.0).deserialize(&mut deserializer).ok()??;
+        deserializer.end().ok()?;
+        scalar(raw.get())
+    }
+}
+
+fn scalar(raw: &str) -> Option<Vec<u8>> {
+    match raw.as_bytes().first()? {
+        b'"' => serde_json::Deserializer::from_str(raw).deserialize_bytes(Text).ok(),
+        b'{' | b'[' | b'n' => None,
+        _ => Some(raw.as_bytes().to_vec()),
+    }
+}
+
+/// Follows the steps that are left and gives the raw text that stands there.
+struct Walk<'s>(&'s [Vec<u8>]);
+
+impl<'de> DeserializeSeed<'de> for Walk<'_> {
+    type Value = Option<&'de RawValue>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        match self.0.split_first() {
+            None => <&RawValue as serde::Deserialize>::deserialize(deserializer).map(Some),
+            Some((step, rest)) => deserializer.deserialize_any(Step { step, rest }),
+        }
+    }
+}
+
+struct Step<'s> {
+    step: &'s [u8],
+    rest: &'s [Vec<u8>],
+}
+
+impl<'de> Visitor<'de> for Step<'_> {
+    type Value = Option<&'de RawValue>;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("a JSON value")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut found = None;
+        while let Some(here) = map.next_key_seed(IsKey(self.step))? {
+            if here {
+                found = map.next_value_seed(Walk(self.rest))?;
+            } else {
+                map.next_value::<IgnoredAny>()?;
+            }
+        }
+        Ok(found)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
+        let wanted = index(self.step);
+        let mut found = None;
+        for at in 0_usize.. {
+            let more = if Some(at) == wanted {
+                list.next_element_seed(Walk(self.rest))?.map(|value| found = value)
+            } else {
+                list.next_element::<IgnoredAny>()?.map(|_| ())
+            };
+            if more.is_none() {
+                break;
+            }
+        }
+        Ok(found)
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<Self::Value, E> {
+        Ok(None)
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<Self::Value, E> {
+        Ok(None)
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<Self::Value, E> {
+        Ok(None)
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<Self::Value, E> {
+        Ok(None)
+    }
+
+    fn visit_str<E>(self, _: &str) -> Result<Self::Value, E> {
+        Ok(None)
+    }
+
+    fn visit_unit<E>(self) -> Result<Self::Value, E> {
+        Ok(None)
+    }
+}
+
+/// Whether an object's key is the wanted one, compared as bytes.
+struct IsKey<'s>(&'s [u8]);
+
+impl<'de> DeserializeSeed<'de> for IsKey<'_> {
+    type Value = bool;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<bool, D::Error> {
+        deserializer.deserialize_bytes(self)
+    }
+}
+
+impl Visitor<'_> for IsKey<'_> {
+    type Value = bool;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("a key")
+    }
+
+    fn visit_bytes<E>(self, key: &[u8]) -> Result<bool, E> {
+        Ok(key == self.0)
+    }
+
+    fn visit_str<E>(self, key: &str) -> Result<bool, E> {
+        Ok(key.as_bytes() == self.0)
+    }
+}
+
+struct Text;
+
+impl Visitor<'_> for Text {
+    type Value = Vec<u8>;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("a string")
+    }
+
+    fn visit_bytes<E>(self, text: &[u8]) -> Result<Vec<u8>, E> {
+        Ok(text.to_vec())
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Vec<u8>, E> {
+        Ok(text.as_bytes().to_vec())
+    }
+}
+
+/// An array index as RFC 6901 has it: digits without a leading zero.
+fn index(step: &[u8]) -> Option<usize> {
+    let canonical = step == b"0" || !step.starts_with(b"0");
+    let digits = !step.is_empty() && step.iter().all(u8::is_ascii_digit);
+    (canonical && digits).then(|| std::str::from_utf8(step).ok()?.parse().ok()).flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(document: &[u8], pointer: &str, expected: Option<&[u8]>) {
+        let found = Pointer::parse(pointer).unwrap().read(document);
+        assert_eq!(found.as_deref(), expected, "{pointer} in {}", String::from_utf8_lossy(document));
+    }
+
+    #[test]
+    fn scalars_come_as_they_are_written() {
+        let document = br#"{"id":123456789012345678901234567890,"f":1.50e3,"t":true,"n":null,"s":"a\u0000\"b","o":{},"a":["x",{"y":"z"}]}"#;
+        check(document, "/id", Some(b"123456789012345678901234567890"));
+        check(document, "/f", Some(b"1.50e3"));
+        check(document, "/t", Some(b"true"));
+        check(document, "/n", None);
+        check(document, "/s", Some(b"a\0\"b"));
+        check(document, "/o", None);
+        check(document, "/a/0", Some(b"x"));
+        check(document, "/a/1/y", Some(b"z"));
+        check(document, "/a/01", None);
+        check(document, "/a/-", None);
+        check(document, "/id/x", None);
+        check(document, "/missing", None);
+    }
+
+    #[test]
+    fn odd_documents_never_panic() {
+        check(br#"{"id":"\ud800"}"#, "/id", Some(b"\xed\xa0\x80"));
+        check(br#"{"\ud800":1,"id":"a"}"#, "/id", Some(b"a"));
+        check(br#"{"id":"first","id":"last"}"#, "/id", Some(b"last"));
+        check(b"{\"id\":\"\xff\"}", "/id", None);
+        check(b"{\"x\":\"\xff\",\"id\":\"a\"}", "/id", Some(b"a"));
+        check(br#"{"id":"a"} trailing"#, "/id", None);
+        check(br#"{"id":"a""#, "/id", None);
+        check(b"\xef\xbb\xbf{\"id\":\"a\"}", "/id", None);
+        check(b"", "/id", None);
+        check(br#"{"a/b":{"~":"x"}}"#, "/a~1b/~0", Some(b"x"));
+    }
+
+    #[test]
+    fn deep_nesting_costs_no_stack() {
+        let mut document = br#"{"x":"#.to_vec();
+        document.extend(std::iter::repeat_n(b'[', 200_000));
+        document.extend(std::iter::repeat_n(b']', 200_000));
+        document.extend_from_slice(br#","id":"a"}"#);
+        check(&document, "/id", Some(b"a"));
+    }
+}
