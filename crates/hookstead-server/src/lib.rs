@@ -1,1 +1,16 @@
-//! Placeholder while the house is being built.
+//! The server: intake, admin API, configuration and telemetry around an [`hookstead::Inbox`].
+//!
+//! Only this crate knows HTTP serving. It knows nothing of SQL, files of a store, or how a signature is
+//! computed, and it prints nothing: what people read is returned as values.
+
+pub mod api;
+pub mod config;
+pub mod dev;
+pub mod folder;
+pub mod limits;
+pub mod problem;
+pub mod telemetry;
+pub mod tokens;
+
+pub use config::Config;
+pub use problem::Problem;

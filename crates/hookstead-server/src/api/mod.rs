@@ -1,0 +1,3 @@
+//! The admin API: what the store holds, as JSON, behind a token.
+
+pub mod view;

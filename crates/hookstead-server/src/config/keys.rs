@@ -1,0 +1,159 @@
+//! Every key of the configuration, once: its name, what it holds, its default, what it does. The check for
+//! unknown keys, `config init` and `config show` read this table.
+
+/// One key.
+#[derive(Clone, Copy, Debug)]
+pub struct Key {
+    /// Its table: `server`, `sources.*`.
+    pub section: &'static str,
+    /// Its name within the table.
+    pub name: &'static str,
+    /// A value as it is written in the file: the default if it has one, else an example.
+    pub value: &'static str,
+    /// Whether [`Key::value`] is the default.
+    pub has_default: bool,
+    /// What it does, in one line.
+    pub help: &'static str,
+}
+
+const fn key(section: &'static str, name: &'static str, value: &'static str, help: &'static str) -> Key {
+    Key { section, name, value, has_default: true, help }
+}
+
+const fn example(section: &'static str, name: &'static str, value: &'static str, help: &'static str) -> Key {
+    Key { section, name, value, has_default: false, help }
+}
+
+/// All keys, in the order in which they are shown.
+pub const KEYS: &[Key] = &[
+    key(
+        "server",
+        "intake",
+        "\"127.0.0.1:4665\"",
+        "where providers' requests arrive; the only address to expose",
+    ),
+    key("server", "admin", "\"127.0.0.1:4666\"", "API and health for people; never expose it"),
+    example(
+        "server",
+        "public_url",
+        "\"https://hooks.example.com\"",
+        "how providers reach the intake; some sign it",
+    ),
+    example(
+        "server",
+        "admin_hosts",
+        "[\"hooks-admin.internal\"]",
+        "further Host names that the admin listener answers to",
+    ),
+    key("server", "drain", "\"20s\"", "how long a stop waits for what is in flight"),
+    key(
+        "server",
+        "failstop_linger",
+        "\"10s\"",
+        "how long a server with a poisoned store answers 503 before it ends",
+    ),
+    key(
+        "store",
+        "url",
+        "\"sqlite:hookstead.db\"",
+        "relative paths count from the data folder; or \"memory:\" (kept nowhere)",
+    ),
+    key("store", "min_free", "\"1 GiB\"", "with less free space on the disk: 503 and Retry-After"),
+    key(
+        "limits",
+        "body",
+        "\"1 MiB\"",
+        "largest body, unless the provider's record or the source says otherwise",
+    ),
+    key("limits", "body_memory", "\"32 MiB\"", "memory for all bodies in flight; 503 above it"),
+    key("limits", "header_time", "\"5s\"", "time for the head of a request"),
+    key("limits", "body_time", "\"10s\"", "time for a body, plus its length at 64 KiB a second"),
+    key("limits", "idle_time", "\"75s\"", "how long a connection may stay open between requests"),
+    key("limits", "write_time", "\"10s\"", "time in which a client must take some of its answer"),
+    key("limits", "connections", "4096", "connections of the intake, all together"),
+    key(
+        "limits",
+        "connections_per_address",
+        "64",
+        "connections of one address (IPv6: one /64); loopback is exempt",
+    ),
+    key(
+        "observability",
+        "log_format",
+        "\"auto\"",
+        "\"text\", \"json\", or \"auto\": text on a terminal, JSON lines otherwise",
+    ),
+    key(
+        "observability",
+        "log_level",
+        "\"info\"",
+        "\"error\", \"warn\", \"info\", \"debug\", \"trace\", or by target: \"info,hyper=warn\"",
+    ),
+    example("sources.*", "provider", "\"stripe\"", "who sends; taken from the source's name if absent"),
+    example(
+        "sources.*",
+        "scheme",
+        "{ hmac = \"sha256\", header = \"x-signature\" }",
+        "instead of provider: how a sender of your own signs",
+    ),
+    example(
+        "sources.*",
+        "secret",
+        "{ env = \"STRIPE_WEBHOOK_SECRET\" }",
+        "the signing secret: { env = .. }, { file = .. } or { credential = .. }",
+    ),
+    example(
+        "sources.*",
+        "secrets",
+        "[{ env = \"NEW\" }, { env = \"OLD\" }]",
+        "several secrets, any of which may have signed",
+    ),
+    example(
+        "sources.*",
+        "tolerance",
+        "\"5m\"",
+        "how far a signed time may be from ours; the provider's own if absent",
+    ),
+    example(
+        "sources.*",
+        "identity",
+        "\"provider\"",
+        "what makes an event the same: \"provider\", a template such as \"{json:/id}\", \"body\" or \"none\"",
+    ),
+    example(
+        "sources.*",
+        "type",
+        "\"/event/name\"",
+        "where the type is: a JSON pointer, \"header:NAME\" or a template",
+    ),
+    key(
+        "sources.*",
+        "on_conflict",
+        "\"refuse\"",
+        "same id, other bytes: \"refuse\" (409) or \"hold\" (success); both keep the bytes for review",
+    ),
+    example("sources.*", "body", "\"1 MiB\"", "largest body of this source"),
+    example("sources.*", "success_status", "200", "one status for every success, instead of 202 and 200"),
+];
+
+/// The keys of `scheme = { .. }`.
+pub(crate) const SCHEME_KEYS: &[&str] = &[
+    "hmac",
+    "token",
+    "basic",
+    "header",
+    "encoding",
+    "prefix",
+    "signed",
+    "timestamp",
+    "timestamp_unit",
+    "key",
+];
+
+/// The tables of the file.
+pub(crate) const SECTIONS: &[&str] = &["server", "store", "limits", "observability", "sources"];
+
+/// The names of a table's keys.
+pub(crate) fn names(section: &str) -> Vec<&'static str> {
+    KEYS.iter().filter(|key| key.section == section).map(|key| key.name).collect()
+}

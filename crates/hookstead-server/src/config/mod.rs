@@ -1,0 +1,20 @@
+//! The configuration: what may be written, how it is read, and what is said when it is wrong.
+
+mod environment;
+mod keys;
+mod problem;
+mod reader;
+mod secret;
+mod settings;
+mod show;
+mod sources;
+mod units;
+
+pub use environment::{ConfigSource, Environment, FILE_NAME, Overrides, VARIABLES};
+pub use keys::{KEYS, Key};
+pub use problem::{ConfigErrors, ConfigProblem, Place};
+pub use secret::SecretReference;
+pub use settings::{Config, LimitsConfig, Mode, ObservabilityConfig, Origin, ServerConfig, StoreConfig};
+pub use show::{ShownKey, default_text};
+pub use sources::SourceConfig;
+pub use units::{format_duration, format_size, parse_duration, parse_size};

@@ -1,0 +1,195 @@
+//! Secrets by reference: an environment variable, a file, or a systemd credential. A secret never stands in
+//! the configuration itself, so that the file can be shown, copied and committed.
+
+use std::fmt;
+use std::fs;
+use std::io::{self, Read};
+use std::ops::Range;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use hookstead_verify::{SECRET_BYTES_MAX, Secret};
+use toml::Spanned;
+use toml::de::DeValue;
+
+use super::environment::Environment;
+use super::reader::{Section, kind};
+
+const FORMS: &str = "write { env = \"NAME\" }, { file = \"/path\" } or { credential = \"NAME\" }";
+
+/// Where a secret is kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SecretReference {
+    /// In an environment variable.
+    Environment(String),
+    /// In a file; relative paths count from the folder of the configuration.
+    File(PathBuf),
+    /// In a file of `$CREDENTIALS_DIRECTORY`, as systemd's `LoadCredential=` makes them.
+    Credential(String),
+}
+
+impl fmt::Display for SecretReference {
+    /// As in the file.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Environment(name) => write!(f, "{{ env = {name:?} }}"),
+            Self::File(path) => write!(f, "{{ file = {:?} }}", path.display().to_string()),
+            Self::Credential(name) => write!(f, "{{ credential = {name:?} }}"),
+        }
+    }
+}
+
+/// A secret, where it came from, and where that is written.
+#[derive(Clone, Debug)]
+pub(crate) struct FoundSecret {
+    pub(crate) reference: SecretReference,
+    pub(crate) secret: Secret,
+    pub(crate) span: Range<usize>,
+}
+
+/// What secrets are looked up in.
+pub(crate) struct Lookup<'a> {
+    pub(crate) environment: &'a Environment,
+    /// The folder of the configuration file.
+    pub(crate) folder: &'a Path,
+}
+
+/// Why a reference gives no secret: what, and the fix.
+struct Fault {
+    what: String,
+    fix: String,
+}
+
+fn fault(what: impl Into<String>, fix: impl Into<String>) -> Fault {
+    Fault { what: what.into(), fix: fix.into() }
+}
+
+impl Lookup<'_> {
+    /// The secrets of a source: those of `secret` and `secrets`. `None` if there was a problem with any.
+    pub(crate) fn secrets(&self, section: &Section<'_>) -> Option<Vec<FoundSecret>> {
+        let mut values = Vec::new();
+        if let Some(value) = section.value("secret") {
+            values.push(value);
+        }
+        if let Some(value) = section.value("secrets") {
+            match value.get_ref() {
+                DeValue::Array(items) => values.extend(items.iter()),
+                other => {
+                    let what = format!("expected a list of secrets, found {}", kind(other));
+                    section.findings.at_hidden(
+                        &value.span(),
+                        &section.key("secrets"),
+                        what,
+                        "write secret = { env = .. } for one",
+                    );
+                    return None;
+                }
+            }
+        }
+        if section.value("secret").is_some() && section.value("secrets").is_some() {
+            let fix = "write all of them in `secrets = [..]`";
+            section.findings.at(
+                &section.key_span("secrets"),
+                &section.key("secrets"),
+                "both `secret` and `secrets`",
+                fix,
+            );
+        }
+        let found: Vec<_> = values.into_iter().map(|value| self.secret(section, value)).collect();
+        found.into_iter().collect()
+    }
+
+    fn secret(&self, section: &Section<'_>, value: &Spanned<DeValue<'_>>) -> Option<FoundSecret> {
+        let result = reference(value.get_ref()).and_then(|reference| {
+            let secret = self.resolve(&reference)?;
+            Ok(FoundSecret { reference, secret, span: value.span() })
+        });
+        match result {
+            Ok(found) => Some(found),
+            Err(Fault { what, fix }) => {
+                let report = if value.get_ref().is_table() {
+                    super::reader::Findings::at
+                } else {
+                    super::reader::Findings::at_hidden
+                };
+                report(section.findings, &value.span(), &section.key("secret"), what, fix);
+                None
+            }
+        }
+    }
+
+    fn resolve(&self, reference: &SecretReference) -> Result<Secret, Fault> {
+        let bytes = match reference {
+            SecretReference::Environment(name) => self.of_variable(name)?,
+            SecretReference::File(path) => from_file(&self.folder.join(path))?,
+            SecretReference::Credential(name) => {
+                let folder = self.environment.path("CREDENTIALS_DIRECTORY").ok_or_else(|| {
+                    let fix = format!("in the unit: LoadCredential={name}:/path/of/the/secret");
+                    fault("there are no credentials: $CREDENTIALS_DIRECTORY is not set", fix)
+                })?;
+                from_file(&folder.join(name))?
+            }
+        };
+        Secret::new(bytes).map_err(|error| fault(error.to_string(), error.fix()))
+    }
+
+    fn of_variable(&self, name: &str) -> Result<Vec<u8>, Fault> {
+        match self.environment.raw(name) {
+            Some(value) => Ok(value.as_bytes().to_vec()),
+            None => Err(fault(
+                format!("the environment variable `{name}` is not set"),
+                format!("export {name}=... before the server starts"),
+            )),
+        }
+    }
+}
+
+fn reference(value: &DeValue<'_>) -> Result<SecretReference, Fault> {
+    let table = match value {
+        DeValue::Table(table) => table,
+        DeValue::String(_) => {
+            return Err(fault("a secret does not stand in the configuration itself", FORMS));
+        }
+        other => {
+            return Err(fault(format!("expected a reference to a secret, found {}", kind(other)), FORMS));
+        }
+    };
+    let mut entries = table.iter();
+    let (Some((key, value)), None) = (entries.next(), entries.next()) else {
+        return Err(fault("a reference names one place", FORMS));
+    };
+    let DeValue::String(name) = value.get_ref() else {
+        return Err(fault(format!("expected a text, found {}", kind(value.get_ref())), FORMS));
+    };
+    match key.get_ref().as_ref() {
+        "env" => Ok(SecretReference::Environment(name.to_string())),
+        "file" => Ok(SecretReference::File(PathBuf::from(name.as_ref()))),
+        "credential" if !name.is_empty() && !name.contains('/') && !name.starts_with('.') => {
+            Ok(SecretReference::Credential(name.to_string()))
+        }
+        "credential" => Err(fault("a credential is a name, not a path", "use { file = .. } for a path")),
+        other => Err(fault(format!("a secret is kept in no `{other}`"), FORMS)),
+    }
+}
+
+/// The content of a secret file, without the one line end that editors and `echo` put at the end of a file.
+fn from_file(path: &Path) -> Result<Vec<u8>, Fault> {
+    let unreadable = |error: &io::Error| fault(format!("cannot read `{}`: {error}", path.display()), "");
+    let file = fs::File::open(path).map_err(|error| unreadable(&error))?;
+    let metadata = file.metadata().map_err(|error| unreadable(&error))?;
+    if metadata.permissions().mode() & 0o007 != 0 {
+        let what = format!("`{}` can be read or written by every user of this machine", path.display());
+        return Err(fault(what, format!("chmod o= '{}', or mount it with mode 0400", path.display())));
+    }
+    let mut bytes = Vec::new();
+    // One byte more than allowed, and a line end: then Secret::new() sees that it is too long.
+    file.take(SECRET_BYTES_MAX as u64 + 3).read_to_end(&mut bytes).map_err(|error| unreadable(&error))?;
+    if bytes.last() == Some(&b'\n') {
+        bytes.pop();
+        if bytes.last() == Some(&b'\r') {
+            bytes.pop();
+        }
+    }
+    Ok(bytes)
+}

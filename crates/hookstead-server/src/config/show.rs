@@ -1,0 +1,119 @@
+//! The configuration as text: a file to begin with, and what is in force with where each value came from.
+
+use std::fmt::Write;
+
+use super::keys::KEYS;
+use super::settings::{Config, Origin};
+use super::units::{format_duration, format_size};
+
+const HEAD: &str = "\
+# The configuration of hookstead. Every key may be left out; what stands behind a `#` is its default, or an
+# example where it has none. Check this file with `hookstead config check`.
+#
+# Durations and sizes have a unit: \"30s\", \"5m\", \"2h\", \"30d\"; \"512 KiB\", \"10 MiB\", \"1 GiB\".
+";
+
+const SOURCES: &str = "
+# One table for each source. Its address is /in/<name>, and its name is its provider unless `provider` says
+# otherwise. Secrets are named by where they are kept; they never stand in this file.
+#
+# [sources.stripe]
+# secret = { env = \"STRIPE_WEBHOOK_SECRET\" }
+#
+# [sources.partner]
+# scheme = { hmac = \"sha256\", header = \"x-signature\", encoding = \"hex\", prefix = \"sha256=\" }
+# secret = { file = \"/run/secrets/partner\" }
+# identity = \"{json:/id}\"
+#
+# All keys of a source:
+";
+
+/// A commented file in which nothing is set: it reads like the documentation and checks clean.
+pub fn default_text() -> String {
+    let mut text = HEAD.to_owned();
+    let mut section = "";
+    for key in KEYS.iter().filter(|key| !key.section.contains('*')) {
+        if key.section != section {
+            section = key.section;
+            push(&mut text, format_args!("\n[{section}]\n"));
+        }
+        push(&mut text, format_args!("# {}\n# {} = {}\n", key.help, key.name, key.value));
+    }
+    text.push_str(SOURCES);
+    for key in KEYS.iter().filter(|key| key.section.contains('*')) {
+        push(&mut text, format_args!("#   {:<15} {}\n", key.name, key.help));
+        push(&mut text, format_args!("#   {:<15} {} = {}\n", "", key.name, key.value));
+    }
+    text
+}
+
+fn push(text: &mut String, arguments: std::fmt::Arguments<'_>) {
+    // Writing to a String cannot fail.
+    let _infallible = text.write_fmt(arguments);
+}
+
+/// One value that is in force.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ShownKey {
+    /// Its full name, such as `server.intake`.
+    pub key: String,
+    /// Its value as it would stand in the file; for a secret, where it is kept.
+    pub value: String,
+    /// Where it came from.
+    pub origin: Origin,
+}
+
+impl Config {
+    /// Every value that is in force, by table. Secrets are named by their place and never shown.
+    pub fn show(&self) -> Vec<ShownKey> {
+        let (server, limits) = (&self.server, &self.limits);
+        let quoted = |text: &str| format!("{text:?}");
+        let duration = |value| format!("\"{}\"", format_duration(value));
+        let size = |value| format!("\"{}\"", format_size(value));
+        let mut shown = vec![
+            ("server.intake", quoted(&server.intake.to_string())),
+            ("server.admin", quoted(&server.admin.to_string())),
+            ("server.public_url", quoted(server.public_url.as_deref().unwrap_or_default())),
+            ("server.admin_hosts", format!("{:?}", server.admin_hosts)),
+            ("server.drain", duration(server.drain)),
+            ("server.failstop_linger", duration(server.failstop_linger)),
+            ("store.url", quoted(&self.store.url)),
+            ("store.min_free", size(self.store.min_free)),
+            ("limits.body", size(limits.body)),
+            ("limits.body_memory", size(limits.body_memory)),
+            ("limits.header_time", duration(limits.header_time)),
+            ("limits.body_time", duration(limits.body_time)),
+            ("limits.idle_time", duration(limits.idle_time)),
+            ("limits.write_time", duration(limits.write_time)),
+            ("limits.connections", limits.connections.to_string()),
+            ("limits.connections_per_address", limits.connections_per_address.to_string()),
+            ("observability.log_format", quoted(self.observability.log_format.as_str())),
+            ("observability.log_level", quoted(&self.observability.log_level)),
+        ]
+        .into_iter()
+        .map(|(key, value)| ShownKey { key: key.to_owned(), value, origin: self.origin(key) })
+        .collect::<Vec<_>>();
+        shown.extend(self.sources.iter().flat_map(|source| self.show_source(source)));
+        shown
+    }
+
+    fn show_source(&self, source: &super::SourceConfig) -> Vec<ShownKey> {
+        let references: Vec<String> = source.secret_references.iter().map(ToString::to_string).collect();
+        let tolerance = source
+            .tolerance_s
+            .map(|s| format!("\"{}\"", format_duration(std::time::Duration::from_secs(s.into()))));
+        let entries = [
+            ("provider", Some(format!("{:?}", source.provider.name()))),
+            ("secrets", (!references.is_empty()).then(|| format!("[{}]", references.join(", ")))),
+            ("tolerance", tolerance),
+            ("body", Some(format!("\"{}\"", format_size(source.body_bytes_max)))),
+            ("success_status", source.success_status.map(|status| status.to_string())),
+        ];
+        let shown = |(name, value): (&str, Option<String>)| {
+            let key = format!("sources.{}.{name}", source.name);
+            let origin = self.origin(&key);
+            value.map(|value| ShownKey { key, value, origin })
+        };
+        entries.into_iter().filter_map(shown).collect()
+    }
+}

@@ -1,0 +1,265 @@
+//! The tables `[sources.NAME]`: from text to a provider, secrets and a policy that are known to work together.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hookstead::verify::{
+    IdentityRule, Provider, Registry, SchemeSpec, Secret, Template, Verifier, VerifierError, VerifyOptions,
+};
+use hookstead::{OnConflict, SourceName};
+
+use super::keys::{SCHEME_KEYS, names};
+use super::problem::did_you_mean;
+use super::reader::Section;
+use super::secret::{FoundSecret, Lookup, SecretReference};
+use crate::limits::BODY_BYTES_CEILING;
+
+/// The largest tolerance that a source may ask for.
+const TOLERANCE_MAX: Duration = Duration::from_secs(hookstead::verify::TOLERANCE_S_MAX as u64);
+
+/// One source, checked: an inbox can be opened with it.
+#[derive(Clone, Debug)]
+pub struct SourceConfig {
+    /// Its name; its address is `/in/<name>`.
+    pub name: SourceName,
+    /// Who sends, or the scheme that stands in the source itself.
+    pub provider: Arc<Provider>,
+    /// The secrets; any of them may have signed.
+    pub secrets: Vec<Secret>,
+    /// Where the secrets are kept, in the same order.
+    pub secret_references: Vec<SecretReference>,
+    /// Instead of the provider's tolerance, in seconds.
+    pub tolerance_s: Option<u32>,
+    /// What identifies its events.
+    pub identity: IdentityRule,
+    /// Where the type of an event is, instead of where the provider says.
+    pub event_type: Option<Template>,
+    /// What a sender is told of a conflict.
+    pub on_conflict: OnConflict,
+    /// The largest body in bytes.
+    pub body_bytes_max: u64,
+    /// One status for every success.
+    pub success_status: Option<u16>,
+}
+
+/// What a source needs to know of the rest of the configuration.
+pub(crate) struct Surroundings<'a> {
+    pub(crate) lookup: Lookup<'a>,
+    /// `[limits] body`.
+    pub(crate) body_bytes_max: u64,
+    /// `[server] public_url`, without a slash at its end.
+    pub(crate) public_url: Option<&'a str>,
+}
+
+/// Reads every table of `[sources]`. What is wrong goes to the findings; such a source is left out.
+pub(crate) fn read(sources: &Section<'_>, surroundings: &Surroundings<'_>) -> Vec<SourceConfig> {
+    let read_one = |(name, span, _): (&str, Range<usize>, _)| {
+        let section = sources.section(name);
+        match name.parse::<SourceName>() {
+            Ok(name) => source(name, &section?, surroundings),
+            Err(error) => {
+                sources.findings.at(&span, &sources.key(name), error.to_string(), "");
+                None
+            }
+        }
+    };
+    sources.entries().filter_map(read_one).collect()
+}
+
+fn source(name: SourceName, section: &Section<'_>, surroundings: &Surroundings<'_>) -> Option<SourceConfig> {
+    section.check_keys(&names("sources.*"));
+    // Everything is read before anything is given up, so that all mistakes are told at once.
+    let provider = provider(&name, section);
+    let found = surroundings.lookup.secrets(section);
+    let tolerance = section.duration("tolerance", Duration::ZERO..=TOLERANCE_MAX);
+    let identity = section.parsed("identity", identity_rule);
+    let event_type = section.parsed("type", |text| {
+        Template::from_selector(text).map_err(|error| format!("is no place of a type: {error}"))
+    });
+    let on_conflict = section.parsed("on_conflict", on_conflict);
+    let body = section.size("body", 1..=BODY_BYTES_CEILING);
+    let success = section.integer("success_status", 200..=299);
+    let (provider, found) = (provider?, found?);
+    let record_max = provider.body_bytes_max();
+    let source = SourceConfig {
+        name,
+        secrets: found.iter().map(|found| found.secret.clone()).collect(),
+        secret_references: found.iter().map(|found| found.reference.clone()).collect(),
+        tolerance_s: tolerance.and_then(|at| u32::try_from(at.value.as_secs()).ok()),
+        identity: identity.map_or(IdentityRule::Provider, |at| at.value),
+        event_type: event_type.map(|at| at.value),
+        on_conflict: on_conflict.map_or(OnConflict::Refuse, |at| at.value),
+        body_bytes_max: body.map(|at| at.value).or(record_max).unwrap_or(surroundings.body_bytes_max),
+        success_status: success.and_then(|at| u16::try_from(at.value).ok()),
+        provider,
+    };
+    check_together(&source, &found, section, surroundings).then_some(source)
+}
+
+/// The provider that a source names, or has the name of, or describes.
+fn provider(name: &SourceName, section: &Section<'_>) -> Option<Arc<Provider>> {
+    let registry = Registry::builtin();
+    let findings = section.findings;
+    if section.value("scheme").is_some() {
+        if section.value("provider").is_some() {
+            findings.at(
+                &section.key_span("scheme"),
+                &section.key("scheme"),
+                "both `provider` and `scheme`",
+                "keep one",
+            );
+        }
+        return own_scheme(name, section);
+    }
+    let (wanted, span) = match section.value("provider") {
+        Some(_) => section.text("provider").map(|at| (at.value.to_owned(), at.span))?,
+        None => (name.to_string(), section.span.clone()),
+    };
+    let implicit = section.value("provider").is_none();
+    match registry.get(&wanted) {
+        Some(provider) if implicit && !provider.needs_secret() => {
+            let what = format!("source `{name}` checks no signature");
+            findings.at(
+                &span,
+                &section.path,
+                what,
+                format!("if that is meant, write provider = \"{wanted}\""),
+            );
+            None
+        }
+        Some(provider) => Some(provider.clone()),
+        None => {
+            let known: Vec<&str> = registry.iter().map(|provider| provider.name()).collect();
+            let what = match did_you_mean(&wanted, known.iter().copied()) {
+                Some(close) => format!("there is no provider `{wanted}`; did you mean `{close}`?"),
+                None => format!("there is no provider `{wanted}`"),
+            };
+            let fix =
+                format!("write provider = \"..\", one of {}; or scheme = {{ hmac = .. }}", known.join(", "));
+            findings.at(&span, &section.key("provider"), what, fix);
+            None
+        }
+    }
+}
+
+/// A provider made of `scheme = { hmac = "sha256", header = "..", .. }`.
+fn own_scheme(name: &SourceName, section: &Section<'_>) -> Option<Arc<Provider>> {
+    let scheme = section.section("scheme")?;
+    scheme.check_keys(SCHEME_KEYS);
+    let text = |key: &str| scheme.text(key).map(|at| at.value.to_owned());
+    // Where the identity is a template, the scheme is told, so that it knows whether the signature covers it.
+    let identity = section.value("identity").and_then(|value| value.get_ref().as_str().map(str::to_owned));
+    let spec = SchemeSpec {
+        hmac: text("hmac"),
+        token: text("token"),
+        basic: scheme.boolean("basic").unwrap_or(false),
+        header: text("header"),
+        encoding: text("encoding"),
+        prefix: text("prefix"),
+        signed: text("signed"),
+        timestamp: text("timestamp"),
+        timestamp_unit: text("timestamp_unit"),
+        key: text("key"),
+        id: identity.filter(|identity| matches!(identity_rule(identity), Ok(IdentityRule::Template(_)))),
+        ..SchemeSpec::default()
+    };
+    match spec.provider(name.as_str()) {
+        Ok(provider) => Some(Arc::new(provider)),
+        Err(error) => {
+            let span = section.value("scheme").map_or_else(|| section.span.clone(), |value| value.span());
+            section.findings.at(&span, &section.key("scheme"), error.to_string(), "");
+            None
+        }
+    }
+}
+
+fn identity_rule(text: &str) -> Result<IdentityRule, String> {
+    match text {
+        "provider" => Ok(IdentityRule::Provider),
+        "body" => Ok(IdentityRule::Body),
+        "none" => Ok(IdentityRule::None),
+        _ if text.starts_with('/') || text.starts_with("header:") || text.contains('{') => {
+            let template = Template::from_selector(text);
+            template.map(IdentityRule::Template).map_err(|error| format!("is no identity: {error}"))
+        }
+        _ => {
+            Err("is no identity; write \"provider\", \"body\", \"none\" or a template such as \"{json:/id}\""
+                .into())
+        }
+    }
+}
+
+fn on_conflict(text: &str) -> Result<OnConflict, String> {
+    match text {
+        "refuse" => Ok(OnConflict::Refuse),
+        "hold" => Ok(OnConflict::Hold),
+        _ => Err("is not \"refuse\" or \"hold\"".to_owned()),
+    }
+}
+
+/// What only shows when the parts come together.
+fn check_together(
+    source: &SourceConfig,
+    found: &[FoundSecret],
+    section: &Section<'_>,
+    surroundings: &Surroundings<'_>,
+) -> bool {
+    let findings = section.findings;
+    let provider = &source.provider;
+    let mut sound = true;
+    if provider.needs_url() && surroundings.public_url.is_none() {
+        let what = format!("{} signs the public address of the source", provider.title());
+        findings.at(&section.span, &section.path, what, "set public_url in [server]");
+        sound = false;
+    }
+    if let Some(most) = provider.body_bytes_max().filter(|most| source.body_bytes_max > *most) {
+        let what = format!("{} sends at most {}", provider.title(), super::format_size(most));
+        let span = section.value("body").map_or_else(|| section.span.clone(), |value| value.span());
+        findings.at(&span, &section.key("body"), what, "");
+        sound = false;
+    }
+    let options = source.verify_options(None);
+    if let Err(error) = Verifier::new(provider.clone(), &source.secrets, options) {
+        report(&error, found, section);
+        sound = false;
+    }
+    sound
+}
+
+/// A verifier's refusal, at the key that it is about.
+fn report(error: &VerifierError, found: &[FoundSecret], section: &Section<'_>) {
+    let value = |key: &str| section.value(key).map_or_else(|| section.span.clone(), |value| value.span());
+    let facts = |key: &str, span: Range<usize>, fix: String| {
+        section.findings.at(&span, &section.key(key), error.to_string(), fix);
+    };
+    match error {
+        VerifierError::NoSecret(_) => {
+            facts("secret", section.span.clone(), "add secret = { env = \"NAME\" }".to_owned());
+        }
+        VerifierError::Secret { index, error: secret, .. } => {
+            let span = found.get(*index).map_or_else(|| value("secret"), |found| found.span.clone());
+            section.findings.at(&span, &section.key("secret"), secret.to_string(), secret.fix());
+        }
+        VerifierError::UselessSecret(_) => {
+            facts("secret", section.key_span("secret"), "remove it".to_owned())
+        }
+        VerifierError::UselessTolerance(_) => {
+            facts("tolerance", section.key_span("tolerance"), "remove it".to_owned())
+        }
+        VerifierError::NoIdentity(_) => facts("identity", section.span.clone(), String::new()),
+        _ => facts("", section.span.clone(), String::new()),
+    }
+}
+
+impl SourceConfig {
+    /// The options of its verifier; `url` is its public address, for providers that sign it.
+    pub(crate) fn verify_options(&self, url: Option<String>) -> VerifyOptions {
+        VerifyOptions {
+            tolerance_s: self.tolerance_s,
+            url,
+            identity: self.identity.clone(),
+            event_type: self.event_type.clone(),
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! Every limit of the HTTP side in one place, each with its reason. What an operator may change stands in
+//! `[limits]` and `[server]` of the configuration; the values here are then the defaults.
+
+use std::time::Duration;
+
+/// Largest request head (request line and fields) in bytes. Providers send 1 to 3 KiB; hyper needs at least 8 KiB.
+pub const HEAD_BYTES_MAX: usize = 16 * 1024;
+
+/// Most header fields of a request. Providers send 10 to 20, proxies add a dozen.
+pub const HEADER_FIELDS_MAX: usize = 64;
+
+/// Longest request target in bytes: room for every signed address that providers use, half of the head.
+pub const TARGET_BYTES_MAX: usize = HEAD_BYTES_MAX / 2;
+
+/// Largest body where neither the provider's record nor the source says otherwise.
+pub const BODY_BYTES_MAX: u64 = 1024 * 1024;
+
+/// The largest body limit that can be configured: above it a webhook is a file transfer.
+pub const BODY_BYTES_CEILING: u64 = 1024 * 1024 * 1024;
+
+/// Memory for all bodies in flight together.
+pub const BODY_MEMORY_BYTES: u64 = 32 * 1024 * 1024;
+
+/// Step in which memory for a body is reserved as its bytes arrive.
+pub const BODY_STEP_BYTES: usize = 64 * 1024;
+
+/// Step for the first [`BODY_STEP_BYTES`] of a body, so that thousands of small bodies fit the budget.
+pub const BODY_FIRST_STEP_BYTES: usize = 4 * 1024;
+
+/// Time for the head of a request, from its first byte (or from the connection's start) to its last.
+pub const HEADER_TIME: Duration = Duration::from_secs(5);
+
+/// Time for any body, however small.
+pub const BODY_TIME: Duration = Duration::from_secs(10);
+
+/// The slowest body that is waited for, in bytes a second, on top of [`BODY_TIME`].
+pub const BODY_BYTES_PER_SECOND_MIN: u64 = 64 * 1024;
+
+/// Time between two requests of a connection. Longer than the 60 s after which common proxies and senders'
+/// connection pools give up, so that it is mostly them who close.
+pub const IDLE_TIME: Duration = Duration::from_secs(75);
+
+/// Time in which a client must take some bytes of its answer.
+pub const WRITE_TIME: Duration = Duration::from_secs(10);
+
+/// Connections of the intake, all together.
+pub const CONNECTIONS_MAX: usize = 4096;
+
+/// Connections of one address (IPv6: of one /64, since that is what one customer gets). Loopback is exempt:
+/// behind a proxy or tunnel on this machine everybody comes from there.
+pub const CONNECTIONS_PER_ADDRESS_MAX: usize = 64;
+
+/// Connections of the admin listener: people and their tools.
+pub const ADMIN_CONNECTIONS_MAX: usize = 256;
+
+/// Connections that the kernel keeps until they are accepted. `net.core.somaxconn` may lower it.
+pub const BACKLOG: u32 = 1024;
+
+/// How long, and how many bytes, are read and thrown away after an answer that came before the end of the
+/// request. Closing at once would reset the connection, and the sender would never see the answer.
+pub const LINGER_TIME: Duration = Duration::from_secs(2);
+/// See [`LINGER_TIME`].
+pub const LINGER_BYTES_MAX: u64 = 8 * 1024 * 1024;
+
+/// Pause of the accept loop when the process has no file handles left, so that it does not spin.
+pub const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// How long a stop waits for what is in flight.
+pub const DRAIN_TIME: Duration = Duration::from_secs(20);
+
+/// How long a poisoned server goes on answering 503 (and reads) before the process ends: long enough for a
+/// load balancer and a person to see why.
+pub const FAILSTOP_LINGER: Duration = Duration::from_secs(10);
+
+/// How often the server looks whether the store is poisoned when no request tells it.
+pub const FAILSTOP_POLL: Duration = Duration::from_millis(500);
+
+/// Reads of the admin API that may be in the store at once; others wait for [`READ_WAIT`].
+pub const READS_MAX: usize = 8;
+
+/// How long a read of the admin API waits for its turn.
+pub const READ_WAIT: Duration = Duration::from_secs(5);
+
+/// Items of a list when the request names no number.
+pub const PAGE_DEFAULT: u16 = 50;
+
+/// Largest configuration file. Anything longer is another file.
+pub const CONFIG_BYTES_MAX: u64 = 1024 * 1024;

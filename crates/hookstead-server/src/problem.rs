@@ -1,0 +1,213 @@
+//! Refusals over HTTP: `application/problem+json` with a stable code, all of them in one enum.
+//!
+//! A problem of the intake tells the sender its class and nothing else: why a signature was refused is for
+//! the operator. Texts are fixed; only the API adds a `detail`.
+
+use bytes::Bytes;
+use http::header::{self, HeaderValue};
+use http::{Response, StatusCode};
+use serde::Serialize;
+
+/// Why a request was refused. Codes never change their meaning; new ones may come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Problem {
+    /// 400 `malformed`: HTTP framing, headers, or the event id are not in order.
+    Malformed,
+    /// 400 `query`: a parameter of an API request cannot be read.
+    Query,
+    /// 401 `not-verified`: nothing proves that the request comes from the provider. One answer for every reason.
+    NotVerified,
+    /// 401 `unauthorized`: the admin API wants a token.
+    Unauthorized,
+    /// 403 `forbidden`: the token's role does not allow this.
+    Forbidden,
+    /// 404 `unknown-source`: no source of this name.
+    UnknownSource,
+    /// 404 `not-found`: no such address, or no such event.
+    NotFound,
+    /// 405 `method`: see the `Allow` header.
+    Method,
+    /// 408 `timeout`: the body did not arrive in time.
+    Timeout,
+    /// 409 `conflict`: this event id is taken by other bytes, which are kept untouched.
+    Conflict,
+    /// 410 `erased`: retention erased the body; identity and digest remain.
+    Erased,
+    /// 413 `too-large`: the body is over the source's limit.
+    TooLarge,
+    /// 414 `target-too-long`: the request target is over its limit.
+    TargetTooLong,
+    /// 421 `host-not-allowed`: the admin listener does not answer to this `Host`.
+    HostNotAllowed,
+    /// 500 `damaged`: the stored record does not fit its digest, so it is not served.
+    Damaged,
+    /// 503 `busy`: too much in flight. Nothing was stored; try again.
+    Busy,
+    /// 503 `not-durable`: nothing can be stored durably now. Nothing was stored; try again.
+    NotDurable,
+    /// 503 `stopping`: the server is stopping. Nothing was stored; try again.
+    Stopping,
+}
+
+impl Problem {
+    /// Every problem, for documents and tests.
+    pub const ALL: &[Self] = &[
+        Self::Malformed,
+        Self::Query,
+        Self::NotVerified,
+        Self::Unauthorized,
+        Self::Forbidden,
+        Self::UnknownSource,
+        Self::NotFound,
+        Self::Method,
+        Self::Timeout,
+        Self::Conflict,
+        Self::Erased,
+        Self::TooLarge,
+        Self::TargetTooLong,
+        Self::HostNotAllowed,
+        Self::Damaged,
+        Self::Busy,
+        Self::NotDurable,
+        Self::Stopping,
+    ];
+
+    /// The status, the stable code, and the title for people.
+    fn facts(self) -> (StatusCode, &'static str, &'static str) {
+        use StatusCode as Status;
+        match self {
+            Self::Malformed => (Status::BAD_REQUEST, "malformed", "the request is malformed"),
+            Self::Query => (Status::BAD_REQUEST, "query", "a parameter cannot be read"),
+            Self::NotVerified => (Status::UNAUTHORIZED, "not-verified", "the request is not verified"),
+            Self::Unauthorized => (Status::UNAUTHORIZED, "unauthorized", "a token is required"),
+            Self::Forbidden => (Status::FORBIDDEN, "forbidden", "the token does not allow this"),
+            Self::UnknownSource => (Status::NOT_FOUND, "unknown-source", "there is no such source"),
+            Self::NotFound => (Status::NOT_FOUND, "not-found", "there is nothing here"),
+            Self::Method => (Status::METHOD_NOT_ALLOWED, "method", "the method is not allowed"),
+            Self::Timeout => (Status::REQUEST_TIMEOUT, "timeout", "the request took too long"),
+            Self::Conflict => (Status::CONFLICT, "conflict", "the event id is taken by other bytes"),
+            Self::Erased => (Status::GONE, "erased", "the body was erased"),
+            Self::TooLarge => (Status::PAYLOAD_TOO_LARGE, "too-large", "the body is too large"),
+            Self::TargetTooLong => (Status::URI_TOO_LONG, "target-too-long", "the address is too long"),
+            Self::HostNotAllowed => {
+                (Status::MISDIRECTED_REQUEST, "host-not-allowed", "this host name is not served here")
+            }
+            Self::Damaged => (Status::INTERNAL_SERVER_ERROR, "damaged", "the stored record is damaged"),
+            Self::Busy => (Status::SERVICE_UNAVAILABLE, "busy", "too much is in flight"),
+            Self::NotDurable => {
+                (Status::SERVICE_UNAVAILABLE, "not-durable", "nothing can be stored durably now")
+            }
+            Self::Stopping => (Status::SERVICE_UNAVAILABLE, "stopping", "the server is stopping"),
+        }
+    }
+
+    /// The status of the answer.
+    pub fn status(self) -> StatusCode {
+        self.facts().0
+    }
+
+    /// The stable code.
+    pub fn code(self) -> &'static str {
+        self.facts().1
+    }
+
+    /// After how many seconds the sender may try again; only for what passes by itself.
+    ///
+    /// Short where a moment helps, longer where a disk or a person has to.
+    pub fn retry_after_s(self) -> Option<u32> {
+        match self {
+            Self::Busy => Some(1),
+            Self::Stopping => Some(5),
+            Self::NotDurable => Some(15),
+            _ => None,
+        }
+    }
+
+    /// The answer without a detail: the same bytes each time.
+    pub fn response(self) -> Response<Bytes> {
+        self.response_with(None)
+    }
+
+    /// The answer with words about this one case. Never for the intake.
+    pub fn response_with(self, detail: Option<&str>) -> Response<Bytes> {
+        let (status, code, title) = self.facts();
+        let document = Document {
+            kind: format!("urn:hookstead:problem:{code}"),
+            title,
+            status: status.as_u16(),
+            code,
+            detail,
+        };
+        // A struct of texts and a number always serialises; an empty body would still be a right refusal.
+        let body = serde_json::to_vec(&document).unwrap_or_default();
+        let mut response = Response::new(Bytes::from(body));
+        *response.status_mut() = status;
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+        headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+        if let Some(seconds) = self.retry_after_s() {
+            headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        if let Some(challenge) = self.challenge() {
+            headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static(challenge));
+        }
+        response
+    }
+
+    /// The challenge that RFC 9110 (15.5.2) wants with each 401. The intake's names no scheme of a provider:
+    /// it must be the same for every source and reason, and a browser must not ask for a password.
+    fn challenge(self) -> Option<&'static str> {
+        match self {
+            Self::NotVerified => Some("Signature"),
+            Self::Unauthorized => Some("Bearer realm=\"hookstead\""),
+            _ => None,
+        }
+    }
+}
+
+/// RFC 9457.
+#[derive(Serialize)]
+struct Document<'a> {
+    #[serde(rename = "type")]
+    kind: String,
+    title: &'a str,
+    status: u16,
+    code: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    detail: Option<&'a str>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_are_unique_and_documents_are_complete() {
+        let mut codes = std::collections::BTreeSet::new();
+        for problem in Problem::ALL {
+            assert!(codes.insert(problem.code()), "{} twice", problem.code());
+            let response = problem.response();
+            let document: serde_json::Value = serde_json::from_slice(response.body()).unwrap();
+            assert_eq!(document["code"], problem.code());
+            assert_eq!(document["status"], response.status().as_u16());
+            assert_eq!(document["type"], format!("urn:hookstead:problem:{}", problem.code()));
+            assert!(document.get("detail").is_none());
+            assert_eq!(response.headers()["x-content-type-options"], "nosniff");
+        }
+    }
+
+    #[test]
+    fn what_passes_by_itself_says_when_to_try_again() {
+        for problem in Problem::ALL {
+            let unavailable = problem.status() == StatusCode::SERVICE_UNAVAILABLE;
+            assert_eq!(problem.response().headers().contains_key("retry-after"), unavailable, "{problem:?}");
+        }
+    }
+
+    #[test]
+    fn a_refusal_with_401_names_a_challenge() {
+        assert_eq!(Problem::NotVerified.response().headers()["www-authenticate"], "Signature");
+        assert!(Problem::Unauthorized.response().headers().contains_key("www-authenticate"));
+    }
+}

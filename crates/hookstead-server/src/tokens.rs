@@ -1,0 +1,205 @@
+//! Tokens of the admin API: one for the owner of the data folder, kept there in the clear, and any number of
+//! further ones, of which only hashes are kept.
+//!
+//! A token is 32 random bytes, so a plain hash of it can be searched by nobody.
+
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::sync::{PoisonError, RwLock};
+use std::time::SystemTime;
+
+use aws_lc_rs::constant_time::verify_slices_are_equal;
+use aws_lc_rs::digest::{SHA256, digest};
+use serde::{Deserialize, Serialize};
+
+use crate::folder::{FolderError, random_hex, read_private, write_private};
+
+/// The file with the owner's token, in the data folder.
+pub const ADMIN_TOKEN_FILE: &str = "admin.token";
+
+/// The file with the hashes of further tokens, in the data folder: one JSON document a line.
+pub const TOKENS_FILE: &str = "tokens";
+
+const TOKEN_BYTES: usize = 32;
+
+/// The longest token that is looked at; longer ones are not ours.
+const TOKEN_TEXT_BYTES_MAX: usize = 256;
+
+/// What a token allows; each role includes those before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// Look at everything but secrets.
+    Read,
+    /// Redeliver, resolve, pause.
+    Operate,
+    /// Everything.
+    Admin,
+}
+
+impl Role {
+    /// As on the command line.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Operate => "operate",
+            Self::Admin => "admin",
+        }
+    }
+}
+
+impl FromStr for Role {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let role = [Self::Read, Self::Operate, Self::Admin].into_iter().find(|role| role.as_str() == text);
+        role.ok_or_else(|| format!("`{text}` is no role; use read, operate or admin"))
+    }
+}
+
+/// A further token, as it is kept.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TokenRecord {
+    /// What a person called it.
+    pub name: String,
+    /// What it allows.
+    pub role: Role,
+    /// The SHA-256 of the token, in hex.
+    pub sha256: String,
+}
+
+/// The tokens of a data folder.
+#[derive(Debug)]
+pub struct Tokens {
+    folder: PathBuf,
+    admin: [u8; 32],
+    further: RwLock<Further>,
+}
+
+#[derive(Debug, Default)]
+struct Further {
+    /// When the file that these came from was last changed.
+    changed_at: Option<SystemTime>,
+    tokens: Vec<([u8; 32], Role)>,
+}
+
+impl Tokens {
+    /// Reads the tokens; makes the owner's if there is none.
+    ///
+    /// # Errors
+    ///
+    /// A file cannot be read or written, is damaged, or is open to others.
+    pub fn open(folder: &Path) -> Result<Self, FolderError> {
+        let token = admin_token(folder)?;
+        let tokens = Self { folder: folder.to_path_buf(), admin: hash(&token), further: RwLock::default() };
+        tokens.reload()?;
+        Ok(tokens)
+    }
+
+    /// What the presented token allows; `None` if it is not one of ours. Compares hashes in constant time.
+    pub fn role(&self, presented: &str) -> Option<Role> {
+        if presented.is_empty() || presented.len() > TOKEN_TEXT_BYTES_MAX {
+            return None;
+        }
+        let presented = hash(presented);
+        if verify_slices_are_equal(&presented, &self.admin).is_ok() {
+            return Some(Role::Admin);
+        }
+        self.further_role(&presented).or_else(|| {
+            // It may have been made a moment ago, by `token create` in another process.
+            match self.reload() {
+                Ok(true) => self.further_role(&presented),
+                Ok(false) => None,
+                Err(error) => {
+                    tracing::warn!(error = %error, "the tokens could not be read again");
+                    None
+                }
+            }
+        })
+    }
+
+    fn further_role(&self, presented: &[u8; 32]) -> Option<Role> {
+        let further = self.further.read().unwrap_or_else(PoisonError::into_inner);
+        let same = |known: &&([u8; 32], Role)| verify_slices_are_equal(&known.0, presented).is_ok();
+        further.tokens.iter().find(same).map(|(_, role)| *role)
+    }
+
+    /// Reads the file again if it changed; whether it had.
+    fn reload(&self) -> Result<bool, FolderError> {
+        let path = self.folder.join(TOKENS_FILE);
+        let changed_at = std::fs::metadata(&path).and_then(|metadata| metadata.modified()).ok();
+        if self.further.read().unwrap_or_else(PoisonError::into_inner).changed_at == changed_at {
+            return Ok(false);
+        }
+        let tokens =
+            list(&self.folder)?.iter().filter_map(|record| Some((record.hash()?, record.role))).collect();
+        *self.further.write().unwrap_or_else(PoisonError::into_inner) = Further { changed_at, tokens };
+        Ok(true)
+    }
+}
+
+impl TokenRecord {
+    fn hash(&self) -> Option<[u8; 32]> {
+        hex::decode(&self.sha256).ok()?.try_into().ok()
+    }
+}
+
+/// The owner's token; made if there is none.
+///
+/// # Errors
+///
+/// The file cannot be read or written, is empty, or is open to others.
+pub fn admin_token(folder: &Path) -> Result<String, FolderError> {
+    let path = folder.join(ADMIN_TOKEN_FILE);
+    if let Some(text) = read_private(&path)? {
+        let token = text.trim_end();
+        if token.len() < 2 * TOKEN_BYTES || token.len() > TOKEN_TEXT_BYTES_MAX {
+            let what = format!("a token has {} characters", 2 * TOKEN_BYTES);
+            return Err(FolderError::Damaged { path, what });
+        }
+        return Ok(token.to_owned());
+    }
+    let token = new_token(&path)?;
+    write_private(&path, &format!("{token}\n"))?;
+    Ok(token)
+}
+
+/// Makes a further token and returns it: it is never shown again.
+///
+/// # Errors
+///
+/// The file of tokens cannot be read or written.
+pub fn create(folder: &Path, name: &str, role: Role) -> Result<String, FolderError> {
+    let path = folder.join(TOKENS_FILE);
+    let token = new_token(&path)?;
+    let mut records = list(folder)?;
+    records.push(TokenRecord { name: name.to_owned(), role, sha256: hex::encode(hash(&token)) });
+    let line = |record: &TokenRecord| serde_json::to_string(record).map(|line| line + "\n");
+    let text: Result<String, _> = records.iter().map(line).collect();
+    let text = text.map_err(|error| FolderError::Damaged { path: path.clone(), what: error.to_string() })?;
+    write_private(&path, &text)?;
+    Ok(token)
+}
+
+/// The further tokens, in the order in which they were made.
+///
+/// # Errors
+///
+/// The file cannot be read, is damaged, or is open to others.
+pub fn list(folder: &Path) -> Result<Vec<TokenRecord>, FolderError> {
+    let path = folder.join(TOKENS_FILE);
+    let text = read_private(&path)?.unwrap_or_default();
+    let records: Result<Vec<_>, _> = text.lines().map(serde_json::from_str).collect();
+    records.map_err(|error| FolderError::Damaged { path, what: error.to_string() })
+}
+
+fn new_token(path: &Path) -> Result<String, FolderError> {
+    let doing = "cannot make a token for";
+    random_hex(TOKEN_BYTES).map_err(|source| FolderError::Io { doing, path: path.to_path_buf(), source })
+}
+
+fn hash(token: &str) -> [u8; 32] {
+    let mut bytes = [0; 32];
+    bytes.copy_from_slice(digest(&SHA256, token.as_bytes()).as_ref());
+    bytes
+}
