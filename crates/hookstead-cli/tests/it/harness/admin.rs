@@ -1,0 +1,53 @@
+//! The admin listener as a client with a token sees it.
+
+use serde_json::Value;
+
+use super::{Connection, Reply, Request};
+
+/// A connection to the admin listener.
+pub(crate) struct Admin {
+    connection: Connection,
+    address: String,
+    token: String,
+}
+
+impl Admin {
+    pub(crate) fn new(address: &str, token: &str) -> Self {
+        let connection = Connection::open(address).expect("the admin listener accepts connections");
+        Self { connection, address: address.to_owned(), token: token.to_owned() }
+    }
+
+    /// The answer to a `GET`, whatever it is.
+    pub(crate) fn get(&mut self, target: &str) -> Reply {
+        let request = Request::new("GET", target, &self.address);
+        let request = request.with("Authorization", &format!("Bearer {}", self.token));
+        let reply = self.connection.exchange(&request.bytes()).expect("an answer");
+        if reply.closes() {
+            self.connection =
+                Connection::open(&self.address).expect("the admin listener accepts connections");
+        }
+        reply
+    }
+
+    /// All events, over as many pages as it takes.
+    pub(crate) fn events(&mut self) -> Vec<Value> {
+        let mut events = Vec::new();
+        let mut target = "/v1/events".to_owned();
+        loop {
+            let page = self.get(&target);
+            assert_eq!(page.status, 200, "{target}: {page}");
+            let page = page.json();
+            events.extend(page["events"].as_array().expect("a list of events").iter().cloned());
+            match page["next"].as_str() {
+                Some(next) => target = format!("/v1/events?after={next}"),
+                None => return events,
+            }
+        }
+    }
+
+    /// The stored bytes of an event.
+    pub(crate) fn body(&mut self, source: &str, provider_event_id: &str) -> Result<Vec<u8>, String> {
+        let reply = self.get(&format!("/v1/events/{source}:{provider_event_id}/body"));
+        if reply.status == 200 { Ok(reply.body) } else { Err(reply.to_string()) }
+    }
+}

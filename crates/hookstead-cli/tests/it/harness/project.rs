@@ -1,0 +1,118 @@
+//! A configuration and a data folder that vanish with the test.
+
+use std::fmt::Write;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use tempfile::TempDir;
+
+use super::{SECRET, SOURCE, Server};
+
+/// The binary under test.
+const BINARY: &str = env!("CARGO_BIN_EXE_hookstead");
+
+/// What a command printed, and how it ended.
+#[derive(Debug)]
+pub(crate) struct Printed {
+    pub(crate) exit_code: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+/// A folder with a configuration, and the environment that goes with it.
+pub(crate) struct Project {
+    folder: TempDir,
+    sources: String,
+    limits: String,
+    intake: String,
+    secrets: Vec<(String, String)>,
+}
+
+impl Project {
+    /// A project with the source [`SOURCE`], and listeners on any free port.
+    pub(crate) fn new() -> Self {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let (sources, limits) = (String::new(), String::new());
+        let empty = Self { folder, sources, limits, intake: "127.0.0.1:0".to_owned(), secrets: Vec::new() };
+        empty.source(SOURCE, "signed-inbox", SECRET)
+    }
+
+    /// Adds a source whose secret stands in the environment.
+    pub(crate) fn source(mut self, name: &str, provider: &str, secret: &str) -> Self {
+        let variable = format!("TEST_SECRET_{}", name.to_uppercase());
+        let section =
+            format!("[sources.{name}]\nprovider = \"{provider}\"\nsecret = {{ env = \"{variable}\" }}\n\n");
+        self.sources += &section;
+        self.secrets.push((variable, secret.to_owned()));
+        self
+    }
+
+    /// Sets a key of `[limits]`; the value as TOML.
+    pub(crate) fn limit(mut self, key: &str, value: &str) -> Self {
+        writeln!(self.limits, "{key} = {value}").expect("a string takes all");
+        self
+    }
+
+    /// From the next start on, the intake listens at this address.
+    pub(crate) fn listen_at(&mut self, intake: &str) {
+        intake.clone_into(&mut self.intake);
+    }
+
+    /// The folder of the database.
+    pub(crate) fn data(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Starts the server and waits until it is ready.
+    pub(crate) fn serve(&self) -> Server {
+        Server::start(self.serve_command(Command::new(BINARY)), &self.log_file())
+    }
+
+    /// Starts the server as the last arguments of another program's command, which runs it.
+    pub(crate) fn serve_under(&self, mut tracer: Command) -> Server {
+        tracer.arg(BINARY);
+        Server::start(self.serve_command(tracer), &self.log_file())
+    }
+
+    /// Runs a verb of the binary to its end, with this project's configuration.
+    pub(crate) fn run(&self, arguments: &[&str]) -> Printed {
+        let mut command = Command::new(BINARY);
+        command.args(arguments).arg("--config").arg(self.write_config());
+        self.set_environment(&mut command);
+        let output = command.stdin(Stdio::null()).output().expect("the binary starts");
+        Printed {
+            exit_code: output.status.code(),
+            stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+        }
+    }
+
+    fn serve_command(&self, mut command: Command) -> Command {
+        command.args(["serve", "--json", "--config"]).arg(self.write_config());
+        self.set_environment(&mut command);
+        command
+    }
+
+    fn set_environment(&self, command: &mut Command) {
+        command.current_dir(self.folder.path()).env("HOME", self.folder.path());
+        command.envs(self.secrets.iter().map(|(name, secret)| (name, secret)));
+    }
+
+    fn log_file(&self) -> PathBuf {
+        self.folder.path().join("server.log")
+    }
+
+    fn write_config(&self) -> PathBuf {
+        let Self { sources, limits, intake, .. } = self;
+        let database = self.data().join("hookstead.db");
+        let config = format!(
+            "[server]\nintake = \"{intake}\"\nadmin = \"127.0.0.1:0\"\n\n\
+             [store]\nurl = \"sqlite:{}\"\n\n[limits]\n{limits}\n{sources}",
+            database.display()
+        );
+        let file = self.folder.path().join("test.toml");
+        fs::write(&file, config).expect("the configuration can be written");
+        file
+    }
+}

@@ -1,0 +1,14 @@
+//! Black-box tests: the real binary, real sockets, real signals.
+//!
+//! Each module is one concern; `harness/` starts the server and speaks HTTP to it byte by byte. Nothing here may use
+//! the product's own crates: a rule that the product gets wrong must not be wrong here in the same way.
+
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "what a test prints is part of its report")]
+
+mod conformance;
+mod framing;
+mod harness;
+mod kill_loop;
+mod lifecycle;
+mod senders;
+mod traced;
