@@ -38,11 +38,7 @@ impl FromStr for IdentityRule {
             "none" => Self::None,
             template => {
                 let template = Template::from_selector(template)?;
-                if template.slots().is_empty() {
-                    let problem = "there is no variable in it, so that every event would be the same one";
-                    return Err(TemplateError::new(text, problem));
-                }
-                check_joined(&template).map_err(|problem| TemplateError::new(text, problem))?;
+                check_joined(&template).map_err(TemplateError::new)?;
                 Self::Template(template)
             }
         })
@@ -190,7 +186,7 @@ fn joined(template: &Template, context: &Context<'_>) -> Result<Option<Vec<u8>>,
             Err(Unresolved::Absent(_)) => return Ok(None),
             Err(Unresolved::Repeated(part)) => return Err(IdentifyError::Repeated(part)),
         };
-        if value.trim_ascii().is_empty() {
+        if is_blank(&value) {
             return Ok(None);
         }
         match separator(&template.parts[index + 1..]) {
@@ -199,6 +195,12 @@ fn joined(template: &Template, context: &Context<'_>) -> Result<Option<Vec<u8>>,
         }
     }
     Ok(Some(id))
+}
+
+/// Whether nothing can be seen: nothing at all, white space, control characters.
+fn is_blank(value: &[u8]) -> bool {
+    let unseen = |character: char| character.is_whitespace() || character.is_control();
+    String::from_utf8_lossy(value).chars().all(unseen)
 }
 
 /// The text that ends a part, if another part follows it.
@@ -222,8 +224,11 @@ fn escape(value: &[u8], separator: &[u8], id: &mut Vec<u8>) {
     }
 }
 
-/// Whether the parts of an id can be told apart.
+/// Whether a template can tell events apart, and its parts from each other.
 fn check_joined(template: &Template) -> Result<(), String> {
+    if template.slots().is_empty() {
+        return Err(format!("`{template}`: no variable is in it, so that every event would be the same one"));
+    }
     if template.parts.iter().any(|part| matches!(part, Part::Optional(_))) {
         return Err(format!("`{template}`: an id cannot have optional parts; give several templates"));
     }
@@ -325,6 +330,7 @@ mod tests {
         assert_eq!(id("/id", r#"{"id":null}"#), Err(IdentifyError::Missing));
         assert_eq!(id("/id", r#"{"id":""}"#), Err(IdentifyError::Missing));
         assert_eq!(id("/id", r#"{"id":" \t\n"}"#), Err(IdentifyError::Missing));
+        assert_eq!(id("/id", r#"{"id":"\u00a0\u3000\u0000\u000b"}"#), Err(IdentifyError::Missing));
         assert_eq!(id("{json:/a}:{json:/id}", r#"{"a":"x","id":""}"#), Err(IdentifyError::Missing));
         assert_eq!(id("header:X-Id", ""), Err(IdentifyError::Repeated("header.X-Id".into())));
         let long = format!(r#"{{"id":"{}"}}"#, "a".repeat(EVENT_ID_BYTES_MAX + 1));

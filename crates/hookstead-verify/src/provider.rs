@@ -238,6 +238,20 @@ impl Provider {
         self.id_covered
     }
 
+    /// Whether every scheme covers all that the template names.
+    pub(crate) fn signs(&self, template: &Template) -> bool {
+        self.variants.iter().all(|variant| variant.scheme.signs(template))
+    }
+
+    /// Whether every scheme covers the body as a whole.
+    pub(crate) fn signs_body(&self) -> bool {
+        let covers = |content: &Template| content.slots().iter().any(|slot| slot.variable == Variable::Body);
+        self.variants.iter().all(|variant| {
+            let contents = variant.scheme.contents();
+            !contents.is_empty() && contents.iter().all(covers)
+        })
+    }
+
     /// Whether it names its events. If not, a source must say what identifies them.
     pub fn has_id(&self) -> bool {
         !self.id.is_empty()

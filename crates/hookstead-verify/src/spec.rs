@@ -82,9 +82,10 @@ impl SchemeSpec {
             _ => return Err(error("write exactly one of `hmac`, `token` and `basic`")),
         };
         let id = self.id.as_deref().map(selector).transpose()?;
-        let id_covered = self.hmac.is_some() && id.as_ref().is_some_and(|id| id.contains("{json:"));
-        let record = record(name, scheme, id, id_covered);
-        compile(name, &record).map_err(|misfit| SpecError(misfit.message))
+        let mut provider =
+            compile(name, &record(name, scheme, id)).map_err(|misfit| SpecError(misfit.message))?;
+        provider.id_covered = provider.has_id() && provider.id.iter().all(|id| provider.signs(id));
+        Ok(provider)
     }
 
     fn hmac(&self, hash: &str) -> Result<raw::Scheme, SpecError> {
@@ -187,7 +188,7 @@ impl SchemeSpec {
     }
 }
 
-fn record(name: &str, scheme: raw::Scheme, id: Option<String>, id_covered: bool) -> raw::Record {
+fn record(name: &str, scheme: raw::Scheme, id: Option<String>) -> raw::Record {
     raw::Record {
         title: name.to_owned(),
         docs: String::new(),
@@ -199,11 +200,7 @@ fn record(name: &str, scheme: raw::Scheme, id: Option<String>, id_covered: bool)
         body: raw::Body::default(),
         scheme: vec![unplaced(scheme)],
         secret: raw::SecretRules::default(),
-        event: raw::Event {
-            id: id.map(|id| unplaced(id.as_str().into())),
-            id_covered,
-            ..raw::Event::default()
-        },
+        event: raw::Event { id: id.map(|id| unplaced(id.as_str().into())), ..raw::Event::default() },
         handshake: Vec::new(),
         retry: raw::Retry::default(),
         ack: raw::Ack::default(),

@@ -165,6 +165,17 @@ impl Verifier {
         handshake::answer(&self.provider.handshakes, Auth::None, &self.context(*request))
     }
 
+    /// Whether the signature covers what identifies the events of this source. If not, whoever can repeat a
+    /// request can give it another id.
+    pub fn id_covered(&self) -> bool {
+        match &self.options.identity {
+            IdentityRule::Provider => self.provider.id_covered,
+            IdentityRule::Template(template) => self.provider.signs(template),
+            IdentityRule::Body => self.provider.signs_body(),
+            IdentityRule::None => false,
+        }
+    }
+
     /// A digest of everything that decides which id an event gets. When it changes between two starts, the same
     /// requests may get other identities.
     pub fn identity_fingerprint(&self) -> [u8; 32] {

@@ -12,7 +12,7 @@ use crate::freshness::{Freshness, Future};
 use crate::handshake::Handshake;
 use crate::identity::{IdForm, IdTemplates};
 use crate::provider::{Ack, Check, Order, Provider, Retry, Sample, SecretFacts, Variant};
-use crate::scheme::{Basic, Compare, Hmac, KeyRule, Locator, Scheme, Token};
+use crate::scheme::{Basic, Hmac, KeyRule, Locator, Scheme, Token};
 use crate::secret::SECRET_BYTES_MIN;
 use crate::template::{Template, TemplateError, Variable};
 use crate::when::When;
@@ -78,7 +78,19 @@ pub(crate) fn compile(name: &str, record: &raw::Record) -> Result<Provider, Misf
         samples: record.sample.iter().map(sample).collect(),
     };
     check_order(&provider).at(0..0)?;
+    if event.id_covered && !id_can_be_covered(&provider) {
+        let span = event.id.as_ref().map_or(0..0, Spanned::span);
+        return Err("`id_covered = true`, but no scheme signs this id").at(span);
+    }
     Ok(provider)
+}
+
+/// Whether each template of the id is signed by some scheme. Which scheme goes with which template is the
+/// record's to know.
+fn id_can_be_covered(provider: &Provider) -> bool {
+    let covered =
+        |template: &Template| provider.variants.iter().any(|variant| variant.scheme.signs(template));
+    !provider.id.is_empty() && provider.id.iter().all(covered)
 }
 
 fn variant(raw: &raw::Scheme, bytes_min: usize) -> Result<Variant, String> {
@@ -118,8 +130,7 @@ fn check_hmac(scheme: &Hmac) -> Result<(), String> {
 
 fn freshness(raw: &raw::Timestamp, scheme: &Scheme) -> Result<Freshness, String> {
     let from = template(raw.from.get_ref())?;
-    let signed = from.slots().iter().all(|slot| is_signed(&slot.variable, scheme));
-    if !signed || from.slots().is_empty() {
+    if from.slots().is_empty() || !scheme.signs(&from) {
         return Err(format!("the time `{from}` is not part of what is signed, so it proves nothing"));
     }
     let future = match raw.future {
@@ -137,16 +148,6 @@ fn freshness(raw: &raw::Timestamp, scheme: &Scheme) -> Result<Freshness, String>
     })
 }
 
-/// Whether every content of the scheme covers the variable.
-fn is_signed(variable: &Variable, scheme: &Scheme) -> bool {
-    let covers = |content: &Template| {
-        content.slots().iter().any(|slot| {
-            slot.variable == *variable || (slot.variable == Variable::Body && variable.is_in_body())
-        })
-    };
-    !scheme.contents().is_empty() && scheme.contents().iter().all(covers)
-}
-
 /// A record that checks the form first must be able to: its time must not hide inside a signature.
 fn check_order(provider: &Provider) -> Result<(), String> {
     if provider.order == Order::SignatureFirst {
@@ -158,9 +159,6 @@ fn check_order(provider: &Provider) -> Result<(), String> {
         return Err("with `order = \"form-first\"` the time cannot be a field of the signature".to_owned());
     }
     match &provider.variants[..] {
-        [variant] if variant.scheme.locator().is_some_and(|locator| locator.compare == Compare::Text) => {
-            Ok(())
-        }
         [_] => Ok(()),
         _ => Err("with `order = \"form-first\"` there can be only one scheme".to_owned()),
     }

@@ -5,7 +5,7 @@ use aws_lc_rs::{digest, hmac};
 
 use super::{Basic, Hmac, Locator, Token};
 use crate::secret::{Secret, SecretError};
-use crate::template::{Context, Template};
+use crate::template::{Context, Slot, Template, Variable};
 use crate::verdict::Fault;
 
 /// A compiled scheme.
@@ -75,6 +75,19 @@ impl Scheme {
             Self::Token(scheme) => Some(&scheme.locator),
             Self::Basic(_) | Self::None => None,
         }
+    }
+
+    /// Whether everything that the template names is covered by the signature, whichever content matched.
+    pub(crate) fn signs(&self, template: &Template) -> bool {
+        let contents = self.contents();
+        let covers = |content: &Template, variable: &Variable| {
+            let mut slots = content.slots().into_iter();
+            slots.any(|slot| {
+                slot.variable == *variable || (slot.variable == Variable::Body && variable.is_in_body())
+            })
+        };
+        let signed = |slot: &&Slot| contents.iter().all(|content| covers(content, &slot.variable));
+        !contents.is_empty() && template.slots().iter().all(signed)
     }
 
     /// The templates of what is signed.

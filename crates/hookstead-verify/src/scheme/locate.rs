@@ -18,6 +18,9 @@ use crate::verdict::{Fault, Reason};
 /// make the receiver work.
 pub const CANDIDATES_MAX: usize = 32;
 
+/// Most groups of signatures: each may have a content of its own, so each costs one hash over the body.
+const GROUPS_MAX: usize = 4;
+
 /// Longest text in which signatures are looked for, in bytes.
 const SIGNATURE_BYTES_MAX: usize = 8 * 1024;
 
@@ -166,11 +169,11 @@ impl Locator {
         let mut seen = 0;
         for text in texts.iter().flat_map(|text| split(text, self.groups.as_deref())) {
             let group = self.group(text, &mut seen);
-            if seen > CANDIDATES_MAX {
-                return Err(self.fault(Reason::TooManySignatures));
-            }
             if !group.candidates.is_empty() {
                 groups.push(group);
+            }
+            if seen > CANDIDATES_MAX || groups.len() > GROUPS_MAX {
+                return Err(self.fault(Reason::TooManySignatures));
             }
         }
         if groups.is_empty() { Err(self.fault(Reason::SignatureMalformed)) } else { Ok(groups) }

@@ -7,7 +7,7 @@ mod resolve;
 mod variable;
 
 pub(crate) use context::Context;
-pub(crate) use parse::Part;
+pub(crate) use parse::{Part, Slot};
 pub use parse::{Template, TemplateError};
 pub(crate) use resolve::{Pieces, Unresolved};
 pub(crate) use variable::Variable;

@@ -26,15 +26,12 @@ pub struct Template {
 
 /// Why a text is no template.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("template `{template}`: {problem}")]
-pub struct TemplateError {
-    template: String,
-    problem: String,
-}
+#[error("{0}")]
+pub struct TemplateError(String);
 
 impl TemplateError {
-    pub(crate) fn new(template: &str, problem: impl Into<String>) -> Self {
-        Self { template: template.to_owned(), problem: problem.into() }
+    pub(crate) fn new(problem: String) -> Self {
+        Self(problem)
     }
 }
 
@@ -64,7 +61,8 @@ impl FromStr for Template {
 
     fn from_str(text: &str) -> Result<Self, TemplateError> {
         let mut parser = Parser { rest: text.chars().peekable() };
-        let parts = parser.parts(Nesting::Top).map_err(|problem| TemplateError::new(text, problem))?;
+        let parts =
+            parser.parts(Nesting::Top).map_err(|problem| TemplateError(format!("`{text}`: {problem}")))?;
         Ok(Self { text: text.to_owned(), parts })
     }
 }

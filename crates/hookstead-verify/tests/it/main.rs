@@ -1,6 +1,8 @@
 //! The crate's integration tests. Vectors are data: every entry of `vectors/*.json` is a test of its own, named
 //! `<provider>/<case>`. The rest are checks that hold for every provider.
 
+#![expect(clippy::unwrap_used, reason = "a panic in a test is its report")]
+
 mod bits;
 mod hostile;
 mod inputs;
