@@ -32,6 +32,14 @@ impl Registry {
         self.providers.get(name)
     }
 
+    /// The name that is closest to one that is not there, if one is close.
+    pub fn nearest(&self, name: &str) -> Option<&str> {
+        let name = name.to_lowercase();
+        let known = self.providers.keys().map(String::as_str);
+        let close = known.map(|known| (strsim::damerau_levenshtein(&name, known), known)).min();
+        close.filter(|(distance, _)| *distance <= 2).map(|(_, known)| known)
+    }
+
     /// All providers, sorted by name.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<Provider>> {
         self.providers.values()

@@ -12,6 +12,14 @@ use crate::wire::form;
 ///
 /// Implemented for slices, arrays and vectors of `(name, value)`; implement it for another list type by
 /// giving its length and its fields. Names may be in any case.
+///
+/// ```
+/// use hookstead_verify::{Headers, Request};
+///
+/// let list: &[(&str, &[u8])] = &[("X-Sig", b"abc")];
+/// let request = Request { method: "POST", target: "/in/x", url: None, headers: &list, body: b"" };
+/// assert_eq!(request.headers.count(), 1);
+/// ```
 pub trait Headers: Sync {
     /// How many fields there are; a repeated name counts each time.
     fn count(&self) -> usize;

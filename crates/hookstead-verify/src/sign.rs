@@ -5,6 +5,7 @@
 //! for the built-in samples.
 
 use std::borrow::Cow;
+use std::fmt;
 
 use crate::provider::{Check, Provider, Sample, Variant};
 use crate::request::Request;
@@ -34,8 +35,9 @@ pub struct SignRequest<'a> {
     pub now_unix_micros: i64,
 }
 
-/// A request that the provider's verifier accepts.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A request that the provider's verifier accepts. Headers and query may hold the secret itself, so `Debug`
+/// shows neither.
+#[derive(Clone, PartialEq, Eq)]
 pub struct SignedRequest {
     /// The method.
     pub method: String,
@@ -45,6 +47,12 @@ pub struct SignedRequest {
     pub headers: Vec<(String, Vec<u8>)>,
     /// The body.
     pub body: Vec<u8>,
+}
+
+impl fmt::Debug for SignedRequest {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.as_request().fmt(formatter)
+    }
 }
 
 impl SignedRequest {

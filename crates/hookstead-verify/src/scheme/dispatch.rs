@@ -17,8 +17,8 @@ pub(crate) enum Scheme {
     None,
 }
 
-/// A key made for one scheme from one secret.
-#[derive(Debug, Clone)]
+/// A key made for one scheme from one secret. No `Debug`, so that it cannot be logged.
+#[derive(Clone)]
 pub(crate) enum Key {
     Hmac(Box<hmac::Key>),
     Token(TokenKey),
@@ -121,7 +121,7 @@ fn each<'k, T>(keys: &'k [Option<Key>], pick: impl Fn(&'k Key) -> Option<&'k T>)
 
 /// A secret that is sent as it is, kept as its digest, so that a comparison takes the same time for every
 /// length.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(crate) struct TokenKey([u8; digest::SHA256_OUTPUT_LEN]);
 
 impl TokenKey {

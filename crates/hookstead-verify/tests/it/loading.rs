@@ -23,12 +23,17 @@ pub(crate) fn trials() -> Vec<Trial> {
 
 fn every_record_is_embedded() {
     let files = fs::read_dir(inputs::root().join("providers")).unwrap();
-    let names: BTreeSet<_> =
-        files.map(|entry| entry.unwrap().path().file_stem().unwrap().to_str().unwrap().to_owned()).collect();
+    let names: BTreeSet<_> = files
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .filter_map(|name| name.strip_suffix(".toml").map(str::to_owned))
+        .collect();
     let embedded: BTreeSet<_> =
         Registry::builtin().iter().map(|provider| provider.name().to_owned()).collect();
     assert_eq!(embedded, names);
     assert!(Registry::builtin().get("github").is_some() && Registry::builtin().get("githubb").is_none());
+    assert_eq!(Registry::builtin().nearest("githubb"), Some("github"));
+    assert_eq!(Registry::builtin().nearest("Stripe"), Some("stripe"));
+    assert_eq!(Registry::builtin().nearest("something-else"), None);
 }
 
 /// At least one good, one bad, and one stale if it signs a time.
