@@ -9,6 +9,9 @@
 //! - `toml`: a configuration, checked by the binary; with a file name after the language it is also kept.
 //! - `rust`: compiled and run by rustdoc.
 //!
+//! A comment `<!-- background: COMMAND -->` starts a command that runs beside the blocks after it, as in another
+//! terminal; they begin once it has printed a line. So `hookstead serve --json` is there for them when it is ready.
+//!
 //! A block with `ignore` after its language does not run. Languages that cannot be run are listed here, so that
 //! a misspelt one is noticed.
 
@@ -117,6 +120,7 @@ fn check_block(block: &Block, session: &mut Session) -> Result<()> {
         "console" => console(block, session),
         "sh" => script(block, session),
         "toml" => configuration(block, session),
+        blocks::BACKGROUND => expect_success(&session.run_beside(&block.text)?),
         // All of a file's at once, by rustdoc.
         "rust" => Ok(()),
         "" => bail!("a block without a language; write `text` if there is nothing to run"),

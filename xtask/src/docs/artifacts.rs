@@ -20,6 +20,7 @@ const LIBRARIES: &[&str] = &[
     "hookstead_verify",
     "http",
     "serde_json",
+    "tempfile",
     "tokio",
 ];
 

@@ -1,4 +1,7 @@
-//! The fenced code blocks of a Markdown file.
+//! The fenced code blocks of a Markdown file, and the comments that start something beside them.
+
+/// The language of a command that runs beside the blocks after it: a comment `<!-- background: COMMAND -->`.
+pub(super) const BACKGROUND: &str = "background";
 
 /// One fenced block.
 #[derive(Debug, PartialEq)]
@@ -25,6 +28,10 @@ pub(super) fn parse(markdown: &str) -> Vec<Block> {
     let mut blocks = Vec::new();
     let mut lines = markdown.lines().enumerate();
     while let Some((index, line)) = lines.next() {
+        if let Some(command) = background(line) {
+            let language = BACKGROUND.to_owned();
+            blocks.push(Block { language, words: Vec::new(), line: index + 1, text: command.to_owned() });
+        }
         let Some((indent, fence)) = opening(line) else { continue };
         let mut info =
             line[indent + fence..].split([' ', ',']).filter(|word| !word.is_empty()).map(str::to_owned);
@@ -38,6 +45,11 @@ pub(super) fn parse(markdown: &str) -> Vec<Block> {
         blocks.push(Block { language, words, line: index + 1, text });
     }
     blocks
+}
+
+fn background(line: &str) -> Option<&str> {
+    let comment = line.trim().strip_prefix("<!--")?.strip_suffix("-->")?;
+    Some(comment.trim().strip_prefix("background:")?.trim())
 }
 
 /// The indentation and the length of the fence, where the line opens a block.
@@ -91,6 +103,11 @@ mod tests {
     #[test]
     fn an_unlabelled_block_has_no_language() {
         check("```\na\n```\n", &[("", 1, "a\n")]);
+    }
+
+    #[test]
+    fn a_comment_names_a_command_that_runs_beside() {
+        check("<!-- background: a b -->\n<!-- other -->\n", &[("background", 1, "a b")]);
     }
 
     #[test]

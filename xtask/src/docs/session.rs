@@ -62,6 +62,16 @@ impl Session {
         self.run(&format!("set -e\n{script}\nset +e"))
     }
 
+    /// Starts a command that goes on beside the others, and waits for its first line.
+    pub(super) fn run_beside(&mut self, command: &str) -> Result<Ran> {
+        let log = self.home.path().join(format!("{}.log", self.scripts));
+        let log = log.display();
+        // Its own descriptor stays open in the shell, so that it can go on writing.
+        self.run(&format!(
+            "exec {{beside}}< <({command} 2>'{log}')\nread -r -u \"$beside\" || {{ cat '{log}'; false; }}"
+        ))
+    }
+
     /// The commands go through a file, so that none of them can read the ones after it from the shell's input.
     fn script(&mut self, text: &str) -> Result<PathBuf> {
         self.scripts += 1;
@@ -144,6 +154,8 @@ fn lines_of(output: impl Read + Send + 'static) -> Receiver<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::net::TcpListener;
+
     use super::*;
 
     fn session() -> Session {
@@ -170,6 +182,26 @@ mod tests {
         let mut session = session();
         assert_eq!(session.run("cat").expect("a result").output, "");
         assert_eq!(session.run("echo still here").expect("a result").output, "still here\n");
+    }
+
+    #[test]
+    fn a_command_beside_is_awaited_and_ends_with_the_session() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let port = listener.local_addr().expect("an address").port();
+        let mut session = session();
+        let command = format!("exec 5<>/dev/tcp/127.0.0.1/{port}; echo ready; exec tail -f /dev/null");
+        assert_eq!(session.run_beside(&command).expect("a result").exit_code, 0);
+        // The process holds this connection as long as it lives.
+        let (mut connection, _) = listener.accept().expect("the command has connected");
+        connection.set_read_timeout(Some(COMMAND_TIME_MAX)).expect("an open socket");
+        drop(session);
+        assert_eq!(connection.read(&mut [0]).expect("the end, and no time-out"), 0);
+    }
+
+    #[test]
+    fn a_command_beside_that_ends_at_once_fails_and_shows_why() {
+        let ran = session().run_beside("echo sorry >&2").expect("a result");
+        assert_eq!((ran.output.as_str(), ran.exit_code), ("sorry\n", 1));
     }
 
     #[test]
