@@ -364,6 +364,10 @@ mod tests {
         check(STRIPE, &list(CANDIDATES_MAX + 1), Err(Reason::TooManySignatures));
         check(STRIPE, &vec!["v1=zz"; 1_000].join(","), Err(Reason::TooManySignatures));
         check(STRIPE, &list(CANDIDATES_MAX), Ok(&format!(": {}", ["a"; CANDIDATES_MAX].join(" "))));
+        let grouped = "at = 'header.s'\nencoding = 'hex'\ngroups = ' '";
+        let groups = |count| vec!["61"; count].join(" ");
+        check(grouped, &groups(GROUPS_MAX), Ok(&[": a"; GROUPS_MAX].join(" / ")));
+        check(grouped, &groups(GROUPS_MAX + 1), Err(Reason::TooManySignatures));
     }
 
     #[test]

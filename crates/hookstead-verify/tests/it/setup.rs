@@ -223,6 +223,18 @@ respond = { status = 200, type = "text/plain", headers = { X-Echo = "{query.mode
     assert_eq!(answer("GET", "/in/x?mode=other&again=other&challenge=a"), None);
     assert_eq!(answer("GET", "/in/x?mode=subscribe&again=no&challenge=a"), None);
     assert_eq!(answer("GET", "/in/x?mode=subscribe&again=subscribe"), None);
+    let open = Request {
+        method: "GET",
+        target: "/in/x?mode=subscribe&again=subscribe&challenge=a&token=0123456789abcdef",
+        url: None,
+        headers: &headers,
+        body: b"",
+    };
+    assert_eq!(
+        verifier.verify(&open, 0).unwrap().handshake(),
+        None,
+        "an open handshake is not answered twice"
+    );
     let long = format!("/in/x?mode=subscribe&again=subscribe&challenge={}", "a".repeat(9000));
     assert_eq!(answer("GET", &long), None);
 }

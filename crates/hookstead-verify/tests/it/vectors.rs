@@ -20,7 +20,11 @@ fn check(vector: &Vector) {
     let found = verifier.verify(&request, vector.now_micros());
     match vector.kind {
         Kind::Verify => check_verdict(&vector.expect, found),
-        Kind::Handshake => check_handshake(&vector.expect, found),
+        Kind::Handshake => {
+            // It has to be signed, so there is no answer before the signature was checked.
+            assert_eq!(verifier.handshake(&request), None);
+            check_handshake(&vector.expect, found);
+        }
         Kind::Ack => {
             let status = match &found {
                 Ok(_) => verifier.provider().ack().status().unwrap_or(200),
