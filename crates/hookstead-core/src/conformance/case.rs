@@ -2,7 +2,9 @@
 
 use super::backend::Backend;
 use super::world::World;
-use super::{accept, conflict, duplicate};
+use super::{
+    accept, attempts, claim, conflict, duplicate, expiry, extend, identity, people, revision, settle,
+};
 
 /// One sentence of the contract and the steps that prove it on an empty store.
 #[derive(Clone, Copy)]
@@ -25,7 +27,20 @@ impl Case {
 
 /// Every case, each of which every store passes.
 pub fn cases() -> Vec<Case> {
-    [accept::CASES, duplicate::CASES, conflict::CASES].concat()
+    [
+        accept::CASES,
+        duplicate::CASES,
+        conflict::CASES,
+        identity::CASES,
+        claim::CASES,
+        extend::CASES,
+        settle::CASES,
+        attempts::CASES,
+        expiry::CASES,
+        people::CASES,
+        revision::CASES,
+    ]
+    .concat()
 }
 
 /// Makes the list of a module's cases, named by the module and the functions.

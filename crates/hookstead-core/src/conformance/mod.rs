@@ -5,11 +5,20 @@
 //! [`Backend`]. A broken promise is a panic that says which; a test harness turns [`cases`] into its tests.
 
 mod accept;
+mod attempts;
 mod backend;
 mod case;
+mod claim;
 mod conflict;
 mod draft;
 mod duplicate;
+mod expiry;
+mod extend;
+mod identity;
+mod people;
+mod revision;
+mod scene;
+mod settle;
 mod world;
 
 pub use backend::{Backend, Instance};
