@@ -1,1 +1,95 @@
-//! Placeholder while the house is being built.
+//! The stores of hookstead behind one function: [`open`] turns a URL into a [`Store`].
+//!
+//! This crate alone knows SQL and files. What a store promises stands in `hookstead-core`; here is how each
+//! kind keeps it, and everything that can be known about a file before it is trusted.
+
+pub mod fs;
+mod fs_os;
+mod lock;
+mod open;
+mod schema;
+mod sqlite;
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use aws_lc_rs::rand::{SecureRandom, SystemRandom};
+use hookstead_core::{MemoryStore, Store, Timestamp};
+
+pub use fs_os::OsFs;
+pub use lock::{OwnerRecord, StoreLock};
+pub use open::{OpenError, OpenOptions, Opened};
+
+const SCHEMES: &str = "`memory:` and `sqlite:PATH`";
+
+/// Opens the store that `url` names: `memory:`, or `sqlite:PATH`, whose database and folders are made if
+/// they are not there.
+///
+/// When it returns `Ok`, nobody else has the store open and nobody else can open it; a write was committed
+/// and read back; what the store shows is on the disk and not only in the page cache; its newest events
+/// match their digests. When it returns `Err`, nothing was acknowledged, and a database that was refused
+/// was not written to.
+///
+/// # Errors
+///
+/// [`OpenError`] says what is in the way and what to do about it.
+pub fn open(url: &str, options: &OpenOptions, now: Timestamp) -> Result<Opened, OpenError> {
+    match Location::parse(url)? {
+        Location::Memory => {
+            let key = options.identity_key.map_or_else(random_key, Ok)?;
+            let store: Arc<dyn Store> = Arc::new(MemoryStore::new(key));
+            Ok(Opened { store, lock: None })
+        }
+        Location::Sqlite(path) => sqlite::open(path, options, now),
+    }
+}
+
+/// Who has the store that `url` names open, and where that process listens; `None` if nobody has. It opens
+/// nothing and keeps nobody out.
+///
+/// # Errors
+///
+/// [`OpenError::UnknownScheme`], [`OpenError::NoPath`], or [`OpenError::Io`] if the lock file cannot be read.
+pub fn owner_record(url: &str, options: &OpenOptions) -> Result<Option<OwnerRecord>, OpenError> {
+    let Location::Sqlite(path) = Location::parse(url)? else { return Ok(None) };
+    let failed = |source: io::Error| OpenError::Io {
+        doing: format!("read who has `{}` open", path.display()),
+        source,
+    };
+    let path = std::path::absolute(path).map_err(failed)?;
+    lock::owner(options.fs.as_ref(), &lock::lock_path(&path))
+        .map_err(|source| OpenError::Io { doing: format!("read who has `{}` open", path.display()), source })
+}
+
+/// Where a URL points.
+enum Location<'a> {
+    Memory,
+    Sqlite(&'a Path),
+}
+
+impl<'a> Location<'a> {
+    fn parse(url: &'a str) -> Result<Self, OpenError> {
+        if url == "memory:" {
+            return Ok(Self::Memory);
+        }
+        let Some(path) = url.strip_prefix("sqlite:") else {
+            return Err(OpenError::UnknownScheme { url: url.to_owned(), known: SCHEMES });
+        };
+        // `sqlite:///var/lib/x` is what people write who think of URLs: an empty host, then the path.
+        let path = path.strip_prefix("//").filter(|rest| rest.starts_with('/')).unwrap_or(path);
+        if path.is_empty() || path.ends_with('/') {
+            return Err(OpenError::NoPath { url: url.to_owned() });
+        }
+        Ok(Self::Sqlite(Path::new(path)))
+    }
+}
+
+fn random_key() -> Result<[u8; 32], OpenError> {
+    let mut key = [0; 32];
+    SystemRandom::new().fill(&mut key).map_err(|_| OpenError::Database {
+        doing: "draw a random key".to_owned(),
+        source: "the system has no randomness".into(),
+    })?;
+    Ok(key)
+}

@@ -1,0 +1,241 @@
+//! The operating system's disk behind [`Fs`].
+
+use std::ffi::OsString;
+use std::fs::{DirBuilder, File, Metadata, OpenOptions, TryLockError};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
+use std::path::Path;
+
+use crate::fs::{FileFacts, FileSystem, Fs, FsFile, LockKind, LockOutcome};
+
+/// The disk of this machine.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct OsFs;
+
+#[derive(Debug)]
+struct OsFile(File);
+
+impl Fs for OsFs {
+    fn create_dir(&self, dir: &Path) -> io::Result<()> {
+        DirBuilder::new().mode(0o700).create(dir)
+    }
+
+    fn create_new(&self, file: &Path) -> io::Result<Box<dyn FsFile>> {
+        boxed(writable().create_new(true).open(file))
+    }
+
+    fn open_or_create(&self, file: &Path) -> io::Result<Box<dyn FsFile>> {
+        boxed(writable().create(true).open(file))
+    }
+
+    fn open_read(&self, file: &Path) -> io::Result<Box<dyn FsFile>> {
+        boxed(File::open(file))
+    }
+
+    fn facts(&self, path: &Path) -> io::Result<Option<FileFacts>> {
+        match std::fs::metadata(path) {
+            Ok(metadata) => Ok(Some(facts_of(&metadata))),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn list(&self, dir: &Path) -> io::Result<Vec<OsString>> {
+        std::fs::read_dir(dir)?.map(|entry| Ok(entry?.file_name())).collect()
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        std::fs::rename(from, to)
+    }
+
+    fn hard_link(&self, file: &Path, name: &Path) -> io::Result<()> {
+        std::fs::hard_link(file, name)
+    }
+
+    fn remove(&self, file: &Path) -> io::Result<()> {
+        std::fs::remove_file(file)
+    }
+
+    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
+        File::open(dir)?.sync_all()
+    }
+
+    fn evict(&self, file: &Path) -> io::Result<()> {
+        let file = OpenOptions::new().read(true).write(true).open(file)?;
+        file.sync_all()?;
+        drop_cached(&file)
+    }
+
+    fn file_system(&self, dir: &Path) -> io::Result<FileSystem> {
+        file_system_of(dir)
+    }
+}
+
+impl FsFile for OsFile {
+    fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
+        let mut filled = 0;
+        while filled < bytes.len() {
+            match self.0.read_at(&mut bytes[filled..], offset + filled as u64) {
+                Ok(0) => break,
+                Ok(count) => filled += count,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(filled)
+    }
+
+    fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        self.0.write_all_at(bytes, offset)
+    }
+
+    fn set_len(&self, bytes: u64) -> io::Result<()> {
+        self.0.set_len(bytes)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.0.sync_all()
+    }
+
+    fn facts(&self) -> io::Result<FileFacts> {
+        self.0.metadata().map(|metadata| facts_of(&metadata))
+    }
+
+    fn try_lock(&self, kind: LockKind) -> io::Result<LockOutcome> {
+        let taken = match kind {
+            LockKind::Exclusive => self.0.try_lock(),
+            LockKind::Shared => self.0.try_lock_shared(),
+        };
+        match taken {
+            Ok(()) => Ok(LockOutcome::Taken),
+            Err(TryLockError::WouldBlock) => Ok(LockOutcome::Held),
+            Err(TryLockError::Error(error)) => Err(error),
+        }
+    }
+}
+
+fn writable() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).mode(0o600);
+    options
+}
+
+fn boxed(file: io::Result<File>) -> io::Result<Box<dyn FsFile>> {
+    Ok(Box::new(OsFile(file?)))
+}
+
+fn facts_of(metadata: &Metadata) -> FileFacts {
+    FileFacts {
+        device: metadata.dev(),
+        inode: metadata.ino(),
+        bytes: metadata.len(),
+        is_dir: metadata.is_dir(),
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn drop_cached(file: &File) -> io::Result<()> {
+    // A length of `None` means: to the end of the file.
+    rustix::fs::fadvise(file, 0, None, rustix::fs::Advice::DontNeed).map_err(io::Error::from)
+}
+
+/// Elsewhere there is no such call; the promise of power-loss safety is made for Linux alone.
+#[cfg(not(target_os = "linux"))]
+fn drop_cached(_file: &File) -> io::Result<()> {
+    Ok(())
+}
+
+#[cfg(target_os = "linux")]
+fn file_system_of(dir: &Path) -> io::Result<FileSystem> {
+    let magic = rustix::fs::statfs(dir).map_err(io::Error::from)?.f_type;
+    Ok(file_system_from_magic(u64::from_ne_bytes(i64::from(magic).to_ne_bytes()) & 0xffff_ffff))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn file_system_of(_dir: &Path) -> io::Result<FileSystem> {
+    Ok(FileSystem::Local)
+}
+
+/// The kinds by the numbers of `statfs(2)` and the kernel's `magic.h`.
+#[cfg(target_os = "linux")]
+fn file_system_from_magic(magic: u64) -> FileSystem {
+    match magic {
+        0x6969 => FileSystem::Network("NFS"),
+        0xff53_4d42 => FileSystem::Network("CIFS"),
+        0xfe53_4d42 => FileSystem::Network("SMB2"),
+        0x517b => FileSystem::Network("SMB"),
+        0x0102_1997 => FileSystem::Network("9p"),
+        0x6573_5546 => FileSystem::Network("FUSE"),
+        0x00c3_6400 => FileSystem::Network("Ceph"),
+        0x5346_414f => FileSystem::Network("AFS"),
+        0x7375_7245 => FileSystem::Network("Coda"),
+        0x0bd0_0bd0 => FileSystem::Network("Lustre"),
+        0x0116_1970 => FileSystem::Network("GFS2"),
+        0x7461_636f => FileSystem::Network("OCFS2"),
+        0x786f_4256 => FileSystem::Network("a shared folder of VirtualBox"),
+        0x0102_1994 => FileSystem::Volatile("tmpfs"),
+        0x8584_58f6 => FileSystem::Volatile("ramfs"),
+        0x794c_7630 => FileSystem::Volatile("overlay"),
+        _ => FileSystem::Local,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn folder() -> tempfile::TempDir {
+        tempfile::tempdir().unwrap()
+    }
+
+    #[test]
+    fn files_are_private_and_never_replaced_by_a_new_one_or_a_link() {
+        let dir = folder();
+        let (a, b) = (dir.path().join("a"), dir.path().join("b"));
+        let file = OsFs.create_new(&a).unwrap();
+        file.write_all_at(b"abc", 2).unwrap();
+        let mut bytes = [9; 8];
+        assert_eq!(file.read_at(&mut bytes, 1).unwrap(), 4);
+        assert_eq!(&bytes[..4], b"\0abc");
+        assert_eq!(std::fs::metadata(&a).unwrap().mode() & 0o777, 0o600);
+        assert_eq!(OsFs.create_new(&a).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+        OsFs.hard_link(&a, &b).unwrap();
+        assert_eq!(OsFs.hard_link(&a, &b).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+        let facts = OsFs.facts(&b).unwrap().unwrap();
+        assert!(facts.same_file(&file.facts().unwrap()) && facts.bytes == 5);
+    }
+
+    #[test]
+    fn a_lock_keeps_others_out_until_its_file_is_closed() {
+        let dir = folder();
+        let path = dir.path().join("lock");
+        let first = OsFs.open_or_create(&path).unwrap();
+        assert_eq!(first.try_lock(LockKind::Exclusive).unwrap(), LockOutcome::Taken);
+        let second = OsFs.open_or_create(&path).unwrap();
+        assert_eq!(second.try_lock(LockKind::Exclusive).unwrap(), LockOutcome::Held);
+        assert_eq!(second.try_lock(LockKind::Shared).unwrap(), LockOutcome::Held);
+        drop(first);
+        assert_eq!(second.try_lock(LockKind::Shared).unwrap(), LockOutcome::Taken);
+    }
+
+    #[test]
+    fn what_is_evicted_reads_the_same() {
+        let dir = folder();
+        let path = dir.path().join("data");
+        OsFs.create_new(&path).unwrap().write_all_at(&[7; 100_000], 0).unwrap();
+        OsFs.evict(&path).unwrap();
+        OsFs.sync_dir(dir.path()).unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), [7; 100_000]);
+        assert_eq!(OsFs.facts(&dir.path().join("absent")).unwrap(), None);
+        assert!(OsFs.evict(&dir.path().join("absent")).is_err());
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn network_file_systems_are_told_from_local_ones() {
+        assert_eq!(file_system_from_magic(0x6969), FileSystem::Network("NFS"));
+        assert_eq!(file_system_from_magic(0xff53_4d42), FileSystem::Network("CIFS"));
+        assert_eq!(file_system_from_magic(0xef53), FileSystem::Local);
+        assert!(OsFs.file_system(Path::new("/")).is_ok());
+    }
+}

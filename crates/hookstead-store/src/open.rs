@@ -1,0 +1,193 @@
+//! How a store is opened, and why it may be refused. It knows the kinds of stores by name only.
+
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hookstead_core::Store;
+
+use crate::fs::Fs;
+use crate::fs_os::OsFs;
+use crate::lock::{OwnerRecord, StoreLock};
+
+/// What a caller may choose. The default is right for a server.
+#[derive(Clone, Debug)]
+pub struct OpenOptions {
+    /// The disk that every file call outside the database engine goes to.
+    pub fs: Arc<dyn Fs>,
+    /// The name of the SQLite VFS; `None`: the operating system's. It must lie over the same disk as `fs`.
+    pub vfs: Option<String>,
+    /// How large the write-ahead log may become, in bytes. It is written to this size once and kept. When it
+    /// cannot be reset for longer than `busy_timeout`, because a reader is stuck, writes are refused with
+    /// [`hookstead_core::StoreError::Full`].
+    pub wal_bytes_max: u64,
+    /// How long a write waits for a lock that somebody else holds, and a read for a free connection.
+    pub busy_timeout: Duration,
+    /// How many reads may run at once.
+    pub readers_max: usize,
+    /// How many of the newest events are compared with their digests before the store counts as open. A
+    /// damaged one refuses the start; 0 opens such a store, to check it.
+    pub spot_check_events: u32,
+    /// The key of the identity hashes of a store that is made now; `None`: a random one. A store that exists
+    /// keeps its own.
+    pub identity_key: Option<[u8; 32]>,
+}
+
+impl Default for OpenOptions {
+    fn default() -> Self {
+        Self {
+            fs: Arc::new(OsFs),
+            vfs: None,
+            wal_bytes_max: 16 * 1024 * 1024,
+            busy_timeout: Duration::from_secs(1),
+            readers_max: 4,
+            spot_check_events: 64,
+            identity_key: None,
+        }
+    }
+}
+
+/// An open store.
+pub struct Opened {
+    /// The store.
+    pub store: Arc<dyn Store>,
+    /// Its lock, to write down where its owner listens; `None` for a store that nobody else can open.
+    pub lock: Option<Arc<StoreLock>>,
+}
+
+impl fmt::Debug for Opened {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Opened").field("store", self.store.facts()).field("lock", &self.lock).finish()
+    }
+}
+
+/// Why a store was not opened. Each says what to do.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The URL names no kind of store.
+    #[error("`{url}` names no kind of store; known are {known}")]
+    UnknownScheme {
+        /// The URL.
+        url: String,
+        /// What it could begin with.
+        known: &'static str,
+    },
+    /// The URL names a kind of store and no place.
+    #[error("`{url}` names no file; write `sqlite:PATH`")]
+    NoPath {
+        /// The URL.
+        url: String,
+    },
+    /// Another process has the store open.
+    #[error("`{}` is open in another process ({}); stop it, or ask it instead", path.display(), owned_by(owner))]
+    Locked {
+        /// The database.
+        path: PathBuf,
+        /// Who that is, as far as it said.
+        owner: Option<OwnerRecord>,
+    },
+    /// A newer program made the database or has changed it.
+    #[error(
+        "`{}` has schema {found} and this program knows {known}; run the newer program, or restore a backup",
+        path.display()
+    )]
+    Newer {
+        /// The database.
+        path: PathBuf,
+        /// Its schema.
+        found: u32,
+        /// The newest schema that this program knows.
+        known: u32,
+    },
+    /// The file is there and is no database of ours. Nothing was written to it.
+    #[error("`{}` is not a hookstead database: {what}; choose another path", path.display())]
+    Foreign {
+        /// The file.
+        path: PathBuf,
+        /// What it is instead.
+        what: String,
+    },
+    /// The database was made by another program of the same name.
+    #[error(
+        "`{}` was made by another build: migration {number} ({name}) has another checksum; run that build",
+        path.display()
+    )]
+    Changed {
+        /// The database.
+        path: PathBuf,
+        /// The migration's number.
+        number: u32,
+        /// The migration's name.
+        name: String,
+    },
+    /// The database is gone and its write-ahead log is not.
+    #[error(
+        "`{}` is missing or empty, but its log `{}` is there and may hold events; put the database back, or \
+         move the log away",
+        path.display(),
+        wal.display()
+    )]
+    OrphanedLog {
+        /// The database.
+        path: PathBuf,
+        /// The log.
+        wal: PathBuf,
+    },
+    /// The folder lies on another machine.
+    #[error(
+        "`{}` lies on a network file system ({kind}), where locks and syncs cannot be trusted; use a local disk",
+        path.display()
+    )]
+    NetworkFileSystem {
+        /// The folder.
+        path: PathBuf,
+        /// Its kind.
+        kind: &'static str,
+    },
+    /// The newest events are damaged.
+    #[error("`{}` is damaged: {what}; run `hookstead store check`, or restore a backup", path.display())]
+    Damaged {
+        /// The database.
+        path: PathBuf,
+        /// What is wrong with it.
+        what: String,
+    },
+    /// The linked SQLite can lose data.
+    #[error("SQLite {found} can damage a write-ahead log; {needed} or later is needed")]
+    OldSqlite {
+        /// Its version.
+        found: &'static str,
+        /// The oldest that will do.
+        needed: &'static str,
+    },
+    /// A setting that durability rests on did not hold.
+    #[error("SQLite did not keep `{setting}`: it is `{found}`; the disk or file system cannot carry a store")]
+    Setting {
+        /// The setting and its value.
+        setting: &'static str,
+        /// What it was when it was read back.
+        found: String,
+    },
+    /// A file or folder could not be used.
+    #[error("failed to {doing}; check that the folder exists, is yours and has room")]
+    Io {
+        /// What was tried.
+        doing: String,
+        /// Why it failed.
+        source: io::Error,
+    },
+    /// The database engine failed.
+    #[error("failed to {doing}")]
+    Database {
+        /// What was tried.
+        doing: String,
+        /// Why it failed.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+}
+
+fn owned_by(owner: &Option<OwnerRecord>) -> String {
+    owner.as_ref().map_or_else(|| "it did not say which".to_owned(), ToString::to_string)
+}

@@ -1,0 +1,79 @@
+//! One batch inside its transaction: what the operations share, and the match that sends each write to its
+//! own file.
+
+use std::collections::HashMap;
+
+use hookstead_core::{
+    DestinationNumber, Duplicates, IdentityKey, Seq, SourceNumber, StoreError, Subject, Timestamp, Write,
+    Written,
+};
+use rusqlite::Connection;
+
+use super::ledger::Ledger;
+use super::published::Published;
+
+/// How often events came again: absolute numbers, so that writing one down twice does no harm.
+pub(super) type DuplicateCounts = HashMap<Seq, Duplicates>;
+
+/// A batch that is being carried out.
+pub(super) struct Batch<'a> {
+    pub(super) connection: &'a Connection,
+    pub(super) now: Timestamp,
+    pub(super) identity_key: &'a IdentityKey,
+    /// The state as this batch leaves it.
+    pub(super) ledger: Ledger,
+    /// Where it stands what earlier batches counted and no commit has written yet.
+    pub(super) published: &'a Published,
+    /// What this batch counted.
+    pub(super) duplicates: DuplicateCounts,
+}
+
+impl Batch<'_> {
+    /// Refuses numbers that were never given out, before anything is written.
+    pub(super) fn check_numbers(&self, write: &Write) -> Result<(), StoreError> {
+        match write {
+            Write::Accept(acceptance) => {
+                self.check_source(acceptance.identity().source)?;
+                self.check_destinations(&acceptance.facts().destinations)
+            }
+            Write::Claim(claim) => self.check_destinations(&[claim.destination]),
+            Write::Redeliver(step) => self.check_destinations(&[step.plan.destination]),
+            Write::Resolve(resolve) => match &resolve.subject {
+                Subject::AcceptConflict { destinations, .. } => self.check_destinations(destinations),
+                _ => Ok(()),
+            },
+            Write::Sweep(sweep) => sweep.retention.iter().try_for_each(|rule| self.check_source(rule.source)),
+            Write::Extend(_) | Write::Settle(_) | Write::RecordRun(_) | Write::Register(_) => Ok(()),
+        }
+    }
+
+    /// Carries out one write.
+    pub(super) fn apply(&mut self, write: &Write) -> Result<Written, StoreError> {
+        Ok(match write {
+            Write::Accept(acceptance) => Written::Accepted(self.accept(acceptance)?),
+            Write::Claim(claim) => Written::Claimed(self.claim(claim)?),
+            Write::Extend(extend) => Written::Extended(self.extend(extend)?),
+            Write::Settle(settle) => Written::Settled(self.settle(settle)?),
+            Write::RecordRun(run) => Written::RunRecorded(self.record_run(run)?),
+            Write::Redeliver(step) => Written::Redelivered(self.redeliver(step)?),
+            Write::Resolve(resolve) => Written::Resolved(self.resolve(resolve)?),
+            Write::Sweep(sweep) => Written::Swept(self.sweep(sweep)?),
+            Write::Register(register) => Written::Registered(self.register(register)?),
+        })
+    }
+
+    fn check_source(&self, number: SourceNumber) -> Result<(), StoreError> {
+        self.ledger.source_name(number).map(|_| ()).ok_or_else(|| unknown("source", number.0))
+    }
+
+    fn check_destinations(&self, numbers: &[DestinationNumber]) -> Result<(), StoreError> {
+        numbers.iter().try_for_each(|number| {
+            self.ledger.destination(*number).map(|_| ()).ok_or_else(|| unknown("destination", number.0))
+        })
+    }
+}
+
+fn unknown(what: &str, number: u32) -> StoreError {
+    let reason = format!("{what} number {number} was never registered");
+    StoreError::backend(format!("look up a {what}"), reason)
+}

@@ -1,0 +1,176 @@
+//! Moving the write-ahead log into the database. A thread of its own does it, passively, while the writer
+//! goes on; the writer itself resets the log when it comes near its cap, so that the log is written from its
+//! beginning again and never grows. Nothing here ever cuts the log: a commit then overwrites blocks that
+//! the disk has written before.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use hookstead_core::StoreError;
+use rusqlite::Connection;
+use rusqlite::wal::CheckpointMode;
+
+use super::connect::Target;
+use super::failure::{Poison, writing};
+
+/// So many frames make a checkpoint worth its sync of the database.
+const FRAMES_WORTH: u32 = 500;
+
+/// The least time between two checkpoints by the thread.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// What writer and thread share.
+#[derive(Debug, Default)]
+pub(super) struct Log {
+    /// Frames in the log at the newest commit.
+    frames: AtomicU32,
+    /// One checkpoint at a time: SQLite would answer the second one that it is busy, without waiting.
+    running: Mutex<()>,
+    wanted: Mutex<Wanted>,
+    woken: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Wanted {
+    checkpoint: bool,
+    stop: bool,
+}
+
+/// Whether the log was reset.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reset {
+    /// The next commit begins at its start.
+    Done,
+    /// A reader still needs it.
+    InUse,
+}
+
+impl Log {
+    /// Frames in the log.
+    pub(super) fn frames(&self) -> u32 {
+        self.frames.load(Ordering::Acquire)
+    }
+
+    /// Has the number of frames kept up to date by the commits of `connection`.
+    pub(super) fn follow(self: &Arc<Self>, connection: &mut Connection) -> rusqlite::Result<()> {
+        let log = Arc::clone(self);
+        connection.wal_hook(Some(move |_: &mut _, frames| {
+            log.frames.store(u32::try_from(frames).unwrap_or(0), Ordering::Release);
+            Ok(())
+        }))
+    }
+
+    /// Wakes the thread if there is enough to do.
+    pub(super) fn committed(&self) {
+        if self.frames() >= FRAMES_WORTH {
+            lock(&self.wanted).checkpoint = true;
+            self.woken.notify_one();
+        }
+    }
+
+    /// Checkpoints everything and resets the log, if no reader needs it within the connection's time limit.
+    pub(super) fn reset(&self, connection: &Connection) -> Result<Reset, StoreError> {
+        let _running = lock(&self.running);
+        match connection.wal_checkpoint_v2(Some(c"main"), CheckpointMode::RESTART) {
+            Ok(_) => {
+                self.frames.store(0, Ordering::Release);
+                Ok(Reset::Done)
+            }
+            Err(error) => match writing("reset the write-ahead log")(error) {
+                StoreError::Busy { .. } => Ok(Reset::InUse),
+                error => Err(error),
+            },
+        }
+    }
+
+    /// Moves what can be moved without keeping anybody waiting.
+    pub(super) fn checkpoint(&self, connection: &Connection) -> Result<(), StoreError> {
+        let _running = lock(&self.running);
+        match connection.wal_checkpoint_v2(Some(c"main"), CheckpointMode::PASSIVE) {
+            Ok(_) => Ok(()),
+            Err(error) => Err(writing("checkpoint")(error)),
+        }
+    }
+}
+
+/// The thread that checkpoints. It ends with [`Checkpointer::stop`].
+#[derive(Debug)]
+pub(super) struct Checkpointer {
+    log: Arc<Log>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Checkpointer {
+    /// Starts the thread. Its failures poison as a write's do; the next commit reports them.
+    pub(super) fn start(target: Target, log: Arc<Log>, poison: Arc<Poison>) -> std::io::Result<Self> {
+        let seen = Arc::clone(&log);
+        let work = move || run(&target, &seen, &poison);
+        let thread = std::thread::Builder::new().name("hookstead-checkpoint".to_owned()).spawn(work)?;
+        Ok(Self { log, thread: Some(thread) })
+    }
+
+    /// Ends the thread and waits for it.
+    pub(super) fn stop(&mut self) {
+        lock(&self.log.wanted).stop = true;
+        self.log.woken.notify_one();
+        if let Some(thread) = self.thread.take()
+            && thread.join().is_err()
+        {
+            tracing::error!("the checkpoint thread panicked");
+        }
+    }
+}
+
+impl Drop for Checkpointer {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+fn run(target: &Target, log: &Log, poison: &Poison) {
+    let mut connection = None;
+    while wait_for_work(log) && poison.check().is_ok() {
+        if let Err(error) = work(target, log, &mut connection) {
+            // No room to checkpoint is no loss: the log holds everything, up to its cap.
+            poison.note(&error);
+            tracing::warn!(%error, "a checkpoint failed");
+            connection = None;
+        }
+        if pause(log) {
+            return;
+        }
+    }
+}
+
+fn work(target: &Target, log: &Log, connection: &mut Option<Connection>) -> Result<(), StoreError> {
+    let connection = match connection {
+        Some(connection) => connection,
+        None => connection.insert(target.writer().map_err(writing("open a connection to checkpoint"))?),
+    };
+    log.checkpoint(connection)
+}
+
+/// Waits until there is work. `false`: it is time to stop.
+fn wait_for_work(log: &Log) -> bool {
+    let wanted = lock(&log.wanted);
+    let idle = |wanted: &mut Wanted| !wanted.stop && !wanted.checkpoint;
+    let mut wanted = log.woken.wait_while(wanted, idle).unwrap_or_else(PoisonError::into_inner);
+    wanted.checkpoint = false;
+    !wanted.stop
+}
+
+/// Lets the writer be for a while. `true`: it is time to stop.
+fn pause(log: &Log) -> bool {
+    let wanted = lock(&log.wanted);
+    let going_on = |wanted: &mut Wanted| !wanted.stop;
+    let waited =
+        log.woken.wait_timeout_while(wanted, PAUSE, going_on).unwrap_or_else(PoisonError::into_inner);
+    waited.0.stop
+}
+
+/// The values behind these locks are whole at every moment, so a panic elsewhere does not spoil them.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

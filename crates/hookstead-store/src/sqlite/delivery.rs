@@ -1,0 +1,283 @@
+//! Deliveries as rows: where they are looked up, how they are read and written. What is unfinished lives in
+//! `work`, what is done in `done`; the columns are the same. It moves no state.
+
+use hookstead_core::{
+    DeadReason, Decision, Delivery, DeliveryId, DeliveryState, DestinationNumber, EventId, LeaseToken,
+    RedeliveryId, Seq, Settled, StateName, StoreError, Timestamp,
+};
+use rusqlite::{Connection, OptionalExtension, Row, params};
+
+use super::batch::Batch;
+use super::failure::{reading, writing};
+use super::ledger::int;
+use super::row;
+
+/// The columns of `work` and `done`, in the order in which [`delivery`] reads and [`save`] writes them.
+macro_rules! columns {
+    () => {
+        "seq, destination, generation, event_id, state, due_us, ended_at_us, made_at_us, attempts, token,
+         key_generation, redelivery, dead, dead_words, decision_by, decision_note, decision_at_us,
+         settled_token, settled, settled_due_us, settled_words"
+    };
+}
+pub(super) use columns;
+
+impl Batch<'_> {
+    /// The sequence number of an event.
+    pub(super) fn seq_of(&self, id: &EventId) -> Result<Option<Seq>, StoreError> {
+        seq_of(self.connection, id)
+    }
+
+    /// A delivery, and its event's sequence number.
+    pub(super) fn find_delivery(&self, id: &DeliveryId) -> Result<Option<(Seq, Delivery)>, StoreError> {
+        let Some(seq) = self.seq_of(&id.event)? else { return Ok(None) };
+        let found = find(
+            self.connection,
+            concat!(
+                "SELECT ",
+                columns!(),
+                " FROM work WHERE seq = ?1 AND destination = ?2 AND generation = ?3"
+            ),
+            seq,
+            id,
+        )?;
+        let found = match found {
+            Some(delivery) => Some(delivery),
+            None => find(
+                self.connection,
+                concat!(
+                    "SELECT ",
+                    columns!(),
+                    " FROM done WHERE seq = ?1 AND destination = ?2 AND generation = ?3"
+                ),
+                seq,
+                id,
+            )?,
+        };
+        Ok(found.map(|delivery| (seq, delivery)))
+    }
+
+    /// Writes a new delivery.
+    pub(super) fn add_delivery(&mut self, seq: Seq, delivery: &Delivery) -> Result<(), StoreError> {
+        save(self.connection, INSERT_WORK, seq, delivery)?;
+        self.ledger.count_move(None, delivery.state_name());
+        Ok(())
+    }
+
+    /// Writes a delivery that was in state `before` over what it was.
+    pub(super) fn replace_delivery(
+        &mut self,
+        seq: Seq,
+        before: StateName,
+        delivery: &Delivery,
+    ) -> Result<(), StoreError> {
+        let after = delivery.state_name();
+        match (before, after) {
+            (StateName::Done, _) => save(self.connection, REPLACE_DONE, seq, delivery)?,
+            (_, StateName::Done) => {
+                self.take_from_work(seq, &delivery.id)?;
+                save(self.connection, REPLACE_DONE, seq, delivery)?;
+            }
+            _ => save(self.connection, REPLACE_WORK, seq, delivery)?,
+        }
+        self.ledger.count_move(Some(before), after);
+        Ok(())
+    }
+
+    fn take_from_work(&self, seq: Seq, id: &DeliveryId) -> Result<(), StoreError> {
+        self.connection
+            .prepare_cached("DELETE FROM work WHERE seq = ?1 AND destination = ?2 AND generation = ?3")
+            .and_then(|mut statement| statement.execute((int(seq.0), id.destination.0, id.generation)))
+            .map(drop)
+            .map_err(writing("move a delivery to those that are done"))
+    }
+}
+
+const INSERT_WORK: &str = concat!(
+    "INSERT INTO work (",
+    columns!(),
+    ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21)"
+);
+const REPLACE_WORK: &str = concat!(
+    "REPLACE INTO work (",
+    columns!(),
+    ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21)"
+);
+const REPLACE_DONE: &str = concat!(
+    "REPLACE INTO done (",
+    columns!(),
+    ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21)"
+);
+
+/// The sequence number of an event.
+pub(super) fn seq_of(connection: &Connection, id: &EventId) -> Result<Option<Seq>, StoreError> {
+    connection
+        .prepare_cached("SELECT seq FROM event_ids WHERE id = ?1")
+        .and_then(|mut statement| statement.query_row([id.as_bytes()], |row| row::seq(row, 0)).optional())
+        .map_err(reading("look up an event id"))
+}
+
+fn find(
+    connection: &Connection,
+    sql: &str,
+    seq: Seq,
+    id: &DeliveryId,
+) -> Result<Option<Delivery>, StoreError> {
+    connection
+        .prepare_cached(sql)
+        .and_then(|mut statement| {
+            statement.query_row((int(seq.0), id.destination.0, id.generation), delivery).optional()
+        })
+        .map_err(reading("look up a delivery"))
+}
+
+fn save(connection: &Connection, sql: &str, seq: Seq, delivery: &Delivery) -> Result<(), StoreError> {
+    let parts = StateParts::of(&delivery.state);
+    let settled = delivery.last_settled.as_ref().map(|(_, settled)| SettledParts::of(settled));
+    connection
+        .prepare_cached(sql)
+        .and_then(|mut statement| {
+            statement.execute(params![
+                int(seq.0),
+                delivery.id.destination.0,
+                delivery.id.generation,
+                delivery.id.event.as_bytes(),
+                delivery.state_name().as_str(),
+                parts.due.map(Timestamp::as_micros),
+                parts.ended_at.map(Timestamp::as_micros),
+                delivery.made_at.as_micros(),
+                delivery.attempts,
+                delivery.token.0,
+                delivery.key_generation,
+                delivery.redelivery.as_ref().map(|id| id.0),
+                parts.dead.map(|dead| dead.0),
+                parts.dead.and_then(|dead| dead.1),
+                parts.decision.map(|decision| &decision.by),
+                parts.decision.map(|decision| &decision.note),
+                parts.decision.map(|decision| decision.at.as_micros()),
+                delivery.last_settled.as_ref().map(|(token, _)| token.0),
+                settled.as_ref().map(|settled| settled.word),
+                settled.as_ref().and_then(|settled| settled.due).map(Timestamp::as_micros),
+                settled.as_ref().and_then(|settled| settled.words),
+            ])
+        })
+        .map(drop)
+        .map_err(writing("write a delivery"))
+}
+
+/// A state, taken apart into columns.
+#[derive(Default)]
+struct StateParts<'a> {
+    due: Option<Timestamp>,
+    ended_at: Option<Timestamp>,
+    dead: Option<(&'static str, Option<&'a str>)>,
+    decision: Option<&'a Decision>,
+}
+
+impl<'a> StateParts<'a> {
+    fn of(state: &'a DeliveryState) -> Self {
+        match state {
+            DeliveryState::Waiting { due } => Self { due: Some(*due), ..Self::default() },
+            DeliveryState::Leased { expires_at } => Self { due: Some(*expires_at), ..Self::default() },
+            DeliveryState::Done { at, decision } => {
+                Self { ended_at: Some(*at), decision: decision.as_ref(), ..Self::default() }
+            }
+            DeliveryState::Dead { at, reason } => {
+                Self { ended_at: Some(*at), dead: Some(dead_parts(reason)), ..Self::default() }
+            }
+            DeliveryState::Held { decision } => Self { decision: Some(decision), ..Self::default() },
+        }
+    }
+}
+
+/// What a lease came to, taken apart into columns.
+struct SettledParts<'a> {
+    word: &'static str,
+    due: Option<Timestamp>,
+    words: Option<&'a str>,
+}
+
+impl<'a> SettledParts<'a> {
+    fn of(settled: &'a Settled) -> Self {
+        match settled {
+            Settled::Done => Self { word: "done", due: None, words: None },
+            Settled::Retry { due } => Self { word: "retry", due: Some(*due), words: None },
+            Settled::Released => Self { word: "released", due: None, words: None },
+            Settled::Dead(reason) => {
+                let (word, words) = dead_parts(reason);
+                Self { word, due: None, words }
+            }
+        }
+    }
+}
+
+fn dead_parts(reason: &DeadReason) -> (&'static str, Option<&str>) {
+    match reason {
+        DeadReason::Refused(words) => ("refused", Some(words)),
+        DeadReason::AttemptsUsedUp => ("attempts", None),
+        DeadReason::AgeUsedUp => ("age", None),
+    }
+}
+
+fn dead_reason(column: usize, word: &str, words: Option<String>) -> rusqlite::Result<DeadReason> {
+    match (word, words) {
+        ("refused", Some(words)) => Ok(DeadReason::Refused(words)),
+        ("attempts", None) => Ok(DeadReason::AttemptsUsedUp),
+        ("age", None) => Ok(DeadReason::AgeUsedUp),
+        _ => Err(row::bad_word(column, word)),
+    }
+}
+
+/// A row of `work` or `done`.
+pub(super) fn delivery(row: &Row<'_>) -> rusqlite::Result<Delivery> {
+    let id = DeliveryId {
+        event: row::event_id(row, 3)?,
+        destination: DestinationNumber(row.get(1)?),
+        generation: row.get(2)?,
+    };
+    Ok(Delivery {
+        id,
+        state: state(row)?,
+        made_at: row::time(row, 7)?,
+        attempts: row.get(8)?,
+        token: LeaseToken(row.get(9)?),
+        key_generation: row.get(10)?,
+        redelivery: row::optional_bytes(row, 11)?.map(RedeliveryId),
+        last_settled: last_settled(row)?,
+    })
+}
+
+/// A row of `work` or `done`, and its event's sequence number.
+pub(super) fn keyed(row: &Row<'_>) -> rusqlite::Result<(Seq, Delivery)> {
+    Ok((row::seq(row, 0)?, delivery(row)?))
+}
+
+fn state(row: &Row<'_>) -> rusqlite::Result<DeliveryState> {
+    let word: String = row.get(4)?;
+    match word.as_str() {
+        "waiting" => Ok(DeliveryState::Waiting { due: row::time(row, 5)? }),
+        "leased" => Ok(DeliveryState::Leased { expires_at: row::time(row, 5)? }),
+        "done" => Ok(DeliveryState::Done { at: row::time(row, 6)?, decision: row::decision(row, 14)? }),
+        "dead" => {
+            let reason = dead_reason(12, &row.get::<_, String>(12)?, row.get(13)?)?;
+            Ok(DeliveryState::Dead { at: row::time(row, 6)?, reason })
+        }
+        "held" => {
+            let decision = row::decision(row, 14)?.ok_or_else(|| row::bad_word(14, "held by nobody"))?;
+            Ok(DeliveryState::Held { decision })
+        }
+        other => Err(row::bad_word(4, other)),
+    }
+}
+
+fn last_settled(row: &Row<'_>) -> rusqlite::Result<Option<(LeaseToken, Settled)>> {
+    let Some(token) = row.get(17)? else { return Ok(None) };
+    let word: String = row.get(18)?;
+    let settled = match word.as_str() {
+        "done" => Settled::Done,
+        "retry" => Settled::Retry { due: row::time(row, 19)? },
+        "released" => Settled::Released,
+        dead => Settled::Dead(dead_reason(18, dead, row.get(20)?)?),
+    };
+    Ok(Some((LeaseToken(token), settled)))
+}

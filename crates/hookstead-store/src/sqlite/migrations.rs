@@ -1,0 +1,6 @@
+//! The steps of the schema. A new one is a file in `migrations/` and a line here; an old one never changes.
+
+use crate::schema::Migration;
+
+pub(super) const MIGRATIONS: &[Migration] =
+    &[Migration { number: 1, name: "first", sql: include_str!("migrations/0001_first.sql") }];

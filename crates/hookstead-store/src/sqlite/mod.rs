@@ -1,0 +1,35 @@
+//! The `sqlite:` store: one database file, one writer, a few readers, a thread that checkpoints.
+//!
+//! One operation a file. It knows SQL and SQLite's ways; what may become of a delivery it takes from
+//! `hookstead-core`, and which files exist it does through [`crate::fs`].
+
+mod accept;
+mod batch;
+mod check;
+mod checkpoint;
+mod claim;
+mod conflict;
+mod connect;
+mod create;
+mod delivery;
+mod event;
+mod extend;
+mod failure;
+mod files;
+mod ledger;
+mod list;
+mod migrations;
+mod open;
+mod published;
+mod readers;
+mod redeliver;
+mod register;
+mod resolve;
+mod row;
+mod run;
+mod settle;
+mod store;
+mod sweep;
+mod writer;
+
+pub(crate) use open::open;

@@ -1,0 +1,298 @@
+//! The start procedure: only when all of it went well does anybody get the store.
+//!
+//! In this order: what may be refused without touching anything (library, file system), the lock, what the
+//! file is, then the page cache is emptied of what a failed write may have left in it, the schema is read,
+//! the log is brought to its size, a writer is opened and proves itself with a probe, the newest events are
+//! compared with their digests, and the folder's entries are made durable.
+
+use std::io;
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
+
+use hookstead_core::{IdentityKey, Seq, StoreError, StoreFacts, Timestamp};
+use rusqlite::{Connection, Row};
+
+use super::accept::check_body;
+use super::checkpoint::{Checkpointer, Log};
+use super::connect::{APPLICATION_ID, NotKept, SQLITE_NEEDED, Target, WalCap, check_writer};
+use super::create::{self, database_error, io_error};
+use super::failure::{Poison, reading};
+use super::files::{Files, wal_path};
+use super::ledger::{Ledger, count};
+use super::migrations::MIGRATIONS;
+use super::published::Published;
+use super::readers::Readers;
+use super::row;
+use super::store::SqliteStore;
+use super::writer::{Parts, Writer};
+use crate::fs::{FileSystem, Fs};
+use crate::lock::{LockError, StoreLock, lock_path};
+use crate::open::{OpenError, OpenOptions, Opened};
+use crate::schema::{self, SchemaError};
+
+/// The header that begins every SQLite database, and where in it the application id stands.
+const HEADER_BYTES: usize = 100;
+const MAGIC: &[u8] = b"SQLite format 3\0";
+const APPLICATION_ID_AT: usize = 68;
+
+/// The spot check stops after so many bytes of bodies: the start must stay short.
+const SPOT_CHECK_BYTES_MAX: u64 = 4 * 1024 * 1024;
+
+/// Opens the database at `path`, made first if there is none.
+pub(crate) fn open(path: &Path, options: &OpenOptions, now: Timestamp) -> Result<Opened, OpenError> {
+    check_library()?;
+    let fs = options.fs.as_ref();
+    let path = std::path::absolute(path).map_err(io_error("find the folder of", path))?;
+    let folder = path.parent().unwrap_or(Path::new("/")).to_owned();
+    prepare_folder(fs, &folder)?;
+    let lock = acquire(fs, &path, now)?;
+    let opened = open_locked(&path, &folder, options, &lock, now);
+    if opened.is_err() {
+        lock.release();
+    }
+    opened
+}
+
+fn open_locked(
+    path: &Path,
+    folder: &Path,
+    options: &OpenOptions,
+    lock: &Arc<StoreLock>,
+    now: Timestamp,
+) -> Result<Opened, OpenError> {
+    let fs = options.fs.as_ref();
+    let target = Target {
+        path: path.to_owned(),
+        vfs: options.vfs.clone(),
+        busy_timeout: options.busy_timeout,
+        wal: WalCap::within(options.wal_bytes_max),
+    };
+    let wal = wal_path(path);
+    if is_ours(fs, path)? {
+        forget_cached(fs, path)?;
+        forget_cached(fs, &wal)?;
+        check_schema(&target)?;
+    } else {
+        refuse_orphan(fs, path, &wal)?;
+        create::database(fs, &target, options.identity_key, now)?;
+    }
+    create::fill_log(fs, &wal, target.wal.bytes())?;
+    let store = start(&target, options, Arc::clone(lock), now)?;
+    sync_folders(fs, folder)?;
+    Ok(Opened { store: Arc::new(store), lock: Some(Arc::clone(lock)) })
+}
+
+/// Opens the connections and proves that they write what they should.
+fn start(
+    target: &Target,
+    options: &OpenOptions,
+    lock: Arc<StoreLock>,
+    now: Timestamp,
+) -> Result<SqliteStore, OpenError> {
+    let mut connection = target.writer().map_err(|error| database_error("open the database", error))?;
+    if let Some(NotKept(setting, found)) =
+        check_writer(&connection).map_err(|error| database_error("read the settings back", error))?
+    {
+        return Err(OpenError::Setting { setting, found });
+    }
+    schema::migrate(&mut connection, MIGRATIONS, now).map_err(|error| refused(&target.path, error))?;
+    let log = Arc::new(Log::default());
+    log.follow(&mut connection).map_err(|error| database_error("follow the log", error))?;
+    let failed = |error| store_error("read the database", error);
+    let identity_key = identity_key(&connection).map_err(failed)?;
+    spot_check(&connection, options.spot_check_events).map_err(|error| damaged(&target.path, error))?;
+    let ledger = Ledger::load(&connection).map_err(failed)?;
+    let published = Arc::new(Published::new(Arc::clone(&ledger.registry), ledger.stats));
+    let files = Files::remember(Arc::clone(&options.fs), &target.path)?;
+    let mut writer = Writer::new(Parts {
+        target: target.clone(),
+        files,
+        identity_key: identity_key.clone(),
+        log: Arc::clone(&log),
+        published: Arc::clone(&published),
+        ledger,
+        connection,
+    });
+    writer.probe().map_err(|error| store_error("write a probe", error))?;
+    let poison = Arc::new(Poison::default());
+    let checkpointer = Checkpointer::start(target.clone(), log, Arc::clone(&poison))
+        .map_err(io_error("start a thread for", &target.path))?;
+    Ok(SqliteStore {
+        facts: facts(&target.path, identity_key),
+        path: target.path.clone(),
+        poison,
+        published,
+        writer: Mutex::new(writer),
+        readers: Readers::new(target.clone(), options.readers_max),
+        checkpointer: Mutex::new(checkpointer),
+        lock,
+        closed: AtomicBool::new(false),
+    })
+}
+
+fn facts(path: &Path, identity_key: IdentityKey) -> StoreFacts {
+    StoreFacts {
+        kind: "sqlite",
+        location: path.display().to_string(),
+        durability: format!("SQLite {}, WAL, synchronous=EXTRA, fsync", rusqlite::version()),
+        persistent: true,
+        batches_in_flight: NonZeroUsize::MIN,
+        identity_key,
+    }
+}
+
+fn check_library() -> Result<(), OpenError> {
+    let (number, needed) = SQLITE_NEEDED;
+    if rusqlite::version_number() >= number {
+        return Ok(());
+    }
+    Err(OpenError::OldSqlite { found: rusqlite::version(), needed })
+}
+
+/// Makes the folder and what is missing above it, unless it would lie where a store cannot.
+fn prepare_folder(fs: &dyn Fs, folder: &Path) -> Result<(), OpenError> {
+    let mut missing = Vec::new();
+    let mut existing = folder;
+    while fs.facts(existing).map_err(io_error("look at", existing))?.is_none() {
+        missing.push(existing);
+        existing = existing.parent().unwrap_or(Path::new("/"));
+    }
+    match fs.file_system(existing).map_err(io_error("find the file system of", existing))? {
+        FileSystem::Local => {}
+        FileSystem::Volatile(kind) => {
+            tracing::warn!(folder = %folder.display(), kind, "this file system may not outlive its machine");
+        }
+        FileSystem::Network(kind) => {
+            return Err(OpenError::NetworkFileSystem { path: folder.to_owned(), kind });
+        }
+    }
+    missing.iter().rev().try_for_each(|dir| fs.create_dir(dir).map_err(io_error("make the folder", dir)))
+}
+
+fn acquire(fs: &dyn Fs, path: &Path, now: Timestamp) -> Result<Arc<StoreLock>, OpenError> {
+    let lock = lock_path(path);
+    StoreLock::acquire(fs, lock.clone(), now).map_err(|error| match error {
+        LockError::Held(owner) => OpenError::Locked { path: path.to_owned(), owner },
+        LockError::Io(source) => io_error("lock", &lock)(source),
+    })
+}
+
+/// `false`: there is no database yet. One that is not ours is refused by its first bytes, before SQLite
+/// opens it and makes files beside it.
+fn is_ours(fs: &dyn Fs, path: &Path) -> Result<bool, OpenError> {
+    let Some(found) = fs.facts(path).map_err(io_error("look at", path))? else { return Ok(false) };
+    let foreign = |what: &str| OpenError::Foreign { path: path.to_owned(), what: what.to_owned() };
+    if found.is_dir {
+        return Err(foreign("it is a folder"));
+    }
+    if found.bytes == 0 {
+        return Ok(false);
+    }
+    let mut header = [0; HEADER_BYTES];
+    let file = fs.open_read(path).map_err(io_error("open", path))?;
+    let count = file.read_at(&mut header, 0).map_err(io_error("read", path))?;
+    if count < HEADER_BYTES || !header.starts_with(MAGIC) {
+        return Err(foreign("it is no SQLite database"));
+    }
+    if header[APPLICATION_ID_AT..APPLICATION_ID_AT + 4] != APPLICATION_ID.to_be_bytes() {
+        return Err(foreign("it is another program's SQLite database"));
+    }
+    Ok(true)
+}
+
+fn refuse_orphan(fs: &dyn Fs, path: &Path, wal: &Path) -> Result<(), OpenError> {
+    match fs.facts(wal).map_err(io_error("look at", wal))? {
+        Some(found) if found.bytes > 0 => {
+            Err(OpenError::OrphanedLog { path: path.to_owned(), wal: wal.to_owned() })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// After a failed write the page cache can show what the disk does not have; what is answered from it is
+/// lost with the next power cut.
+fn forget_cached(fs: &dyn Fs, file: &Path) -> Result<(), OpenError> {
+    if fs.facts(file).map_err(io_error("look at", file))?.is_none() {
+        return Ok(());
+    }
+    fs.evict(file).map_err(io_error("sync and evict", file))
+}
+
+fn check_schema(target: &Target) -> Result<(), OpenError> {
+    let reader = target.reader().map_err(|error| database_error("read the database", error))?;
+    schema::applied(&reader, MIGRATIONS).map(drop).map_err(|error| refused(&target.path, error))
+}
+
+fn refused(path: &Path, error: SchemaError) -> OpenError {
+    let path = path.to_owned();
+    match error {
+        SchemaError::Newer { found, known } => OpenError::Newer { path, found, known },
+        SchemaError::Changed { number, name } => OpenError::Changed { path, number, name },
+        SchemaError::Foreign(what) => OpenError::Foreign { path, what },
+        SchemaError::Database { doing, source } => OpenError::Database { doing, source: source.into() },
+    }
+}
+
+fn identity_key(connection: &Connection) -> Result<IdentityKey, StoreError> {
+    connection
+        .query_row("SELECT identity_key FROM store", [], |row| row::bytes(row, 0))
+        .map(|key| IdentityKey::from_bytes(&key))
+        .map_err(reading("read the key of the identities"))
+}
+
+/// The newest events are those that a crash could have harmed.
+fn spot_check(connection: &Connection, events: u32) -> Result<(), StoreError> {
+    let failed = reading("read the newest events");
+    let mut statement = connection
+        .prepare("SELECT seq, digest, body_bytes, erased_at_us, body FROM events ORDER BY seq DESC LIMIT ?1")
+        .map_err(&failed)?;
+    let mut rows = statement.query([events]).map_err(&failed)?;
+    let mut bytes = 0;
+    while let Some(row) = rows.next().map_err(&failed)? {
+        bytes += spot_check_one(row).map_err(&failed)??;
+        if bytes > SPOT_CHECK_BYTES_MAX {
+            break;
+        }
+    }
+    Ok(())
+}
+
+fn spot_check_one(row: &Row<'_>) -> rusqlite::Result<Result<u64, StoreError>> {
+    let seq = Seq(count(row.get(0)?));
+    let (digest, body_bytes) = (row::digest(row, 1)?, count(row.get(2)?));
+    let (erased_at, body) = (row::optional_time(row, 3)?, row.get_ref(4)?.as_blob_or_null()?);
+    Ok(check_body(seq, &digest, body_bytes, erased_at.is_some(), body).map(|()| body_bytes))
+}
+
+fn damaged(path: &Path, error: StoreError) -> OpenError {
+    match error {
+        StoreError::Corrupt { what } => OpenError::Damaged { path: path.to_owned(), what },
+        other => store_error("read the newest events", other),
+    }
+}
+
+fn store_error(doing: &str, error: StoreError) -> OpenError {
+    OpenError::Database { doing: doing.to_owned(), source: error.into() }
+}
+
+/// Makes the entries of the folder durable, and those of the folders above it: an earlier start may have
+/// made them and died. SQLite ignores what its own sync of a folder says.
+fn sync_folders(fs: &dyn Fs, folder: &Path) -> Result<(), OpenError> {
+    fs.sync_dir(folder).map_err(io_error("sync the folder", folder))?;
+    let device = |dir: &PathBuf| fs.facts(dir).map(|facts| facts.map(|facts| facts.device));
+    let own = device(&folder.to_owned()).map_err(io_error("look at", folder))?;
+    for above in folder.ancestors().skip(1) {
+        // What lies on another device, or may not even be read by us, was not made by us.
+        if device(&above.to_owned()).map_err(io_error("look at", above))? != own {
+            break;
+        }
+        match fs.sync_dir(above) {
+            Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => break,
+            Err(error) => return Err(io_error("sync the folder", above)(error)),
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,362 @@
+//! The one connection that writes: a batch is one transaction, and this is the one place where durability
+//! is decided.
+//!
+//! A success rests on a commit that SQLite reported as synced, on this connection. After any failed commit
+//! the connection is dropped, and nothing is accepted before a probe was committed through a new one and
+//! read back through a third: a connection that went on would acknowledge into a transaction that nobody
+//! commits. The first batch of a connection always commits, also if it holds nothing but duplicates: what it
+//! compares with may have been written by a process that died before its sync.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use hookstead_core::{IdentityKey, Seq, StoreError, Timestamp, Write, Written};
+use rusqlite::Connection;
+
+use super::batch::{Batch, DuplicateCounts};
+use super::checkpoint::{Log, Reset};
+use super::connect::{PAGE_BYTES, Target, check_journal_mode, check_writer};
+use super::failure::{committing, reading, writing};
+use super::files::Files;
+use super::ledger::{Ledger, int};
+use super::published::{COUNTED_MAX, Published};
+
+/// How many counts of duplicates ride in one commit.
+const COUNTED_PER_COMMIT: usize = 256;
+
+/// How long the writer waits for readers when the log is three quarters full: it can still do without.
+const RESET_WAIT: Duration = Duration::from_millis(5);
+
+#[derive(Debug)]
+pub(super) struct Writer {
+    target: Target,
+    files: Files,
+    identity_key: IdentityKey,
+    log: Arc<Log>,
+    published: Arc<Published>,
+    ledger: Ledger,
+    /// `None` after a failure, until it is needed again.
+    connection: Option<Connection>,
+    /// A commit must succeed before a duplicate may be answered.
+    barrier_due: bool,
+    /// A probe must succeed before anything is written.
+    probe_due: bool,
+    /// The number of frames at which resetting the log is tried again.
+    reset_at: u32,
+}
+
+/// What a writer is made of.
+pub(super) struct Parts {
+    pub(super) target: Target,
+    pub(super) files: Files,
+    pub(super) identity_key: IdentityKey,
+    pub(super) log: Arc<Log>,
+    pub(super) published: Arc<Published>,
+    pub(super) ledger: Ledger,
+    pub(super) connection: Connection,
+}
+
+impl Writer {
+    pub(super) fn new(parts: Parts) -> Self {
+        let Parts { target, files, identity_key, log, published, ledger, connection } = parts;
+        let reset_at = early_reset(target.wal.frames);
+        Self {
+            target,
+            files,
+            identity_key,
+            log,
+            published,
+            ledger,
+            connection: Some(connection),
+            barrier_due: true,
+            probe_due: true,
+            reset_at,
+        }
+    }
+
+    /// Carries out a batch; see [`hookstead_core::Store::apply`].
+    pub(super) fn apply(&mut self, writes: &[Write], now: Timestamp) -> Result<Vec<Written>, StoreError> {
+        if self.probe_due {
+            self.probe()?;
+        }
+        let connection = self.take_connection()?;
+        let answers = self.make_room(&connection, frames_needed(writes)).and_then(|()| {
+            self.transact(&connection, writes, now)
+                .inspect_err(|failure| {
+                    self.probe_due |= failure.connection_is_lost;
+                })
+                .map_err(|failure| failure.error)
+        });
+        if !self.probe_due {
+            self.connection = Some(connection);
+        }
+        let answers = answers?;
+        self.files.check()?;
+        self.log.committed();
+        Ok(answers)
+    }
+
+    /// Commits a probe and reads it back through another connection.
+    pub(super) fn probe(&mut self) -> Result<(), StoreError> {
+        self.probe_due = true;
+        let connection = self.take_connection()?;
+        let number = commit_probe(&connection)?;
+        self.read_back(number)?;
+        self.files.check()?;
+        self.connection = Some(connection);
+        self.probe_due = false;
+        Ok(())
+    }
+
+    /// Writes down what was only counted, moves the log into the database and drops the connection.
+    pub(super) fn close(&mut self) -> Result<(), StoreError> {
+        let Some(connection) = self.connection.take().filter(|_| !self.probe_due) else { return Ok(()) };
+        while !self.published.all_counted().is_empty() {
+            let chunk = self.counted_chunk(&DuplicateCounts::new());
+            begin(&connection)?;
+            write_counts(&connection, &chunk)?;
+            commit(&connection)?;
+            self.forget_counted(&chunk);
+        }
+        connection.busy_timeout(RESET_WAIT).map_err(reading("set a time limit"))?;
+        // A reader may keep the log from being reset; then the next start reads it.
+        self.log.reset(&connection).map(drop)
+    }
+
+    fn transact(
+        &mut self,
+        connection: &Connection,
+        writes: &[Write],
+        now: Timestamp,
+    ) -> Result<Vec<Written>, Failure> {
+        begin(connection).map_err(Failure::before)?;
+        let mut batch = Batch {
+            connection,
+            now,
+            identity_key: &self.identity_key,
+            ledger: self.ledger.clone(),
+            published: &self.published,
+            duplicates: DuplicateCounts::new(),
+        };
+        let changes_before = connection.total_changes();
+        let answers = carry_out(&mut batch, writes).map_err(|error| roll_back(connection, error))?;
+        let (ledger, duplicates) = (batch.ledger, batch.duplicates);
+        let must_commit = connection.total_changes() != changes_before
+            || self.barrier_due
+            || self.published.all_counted().len() + duplicates.len() > COUNTED_MAX;
+        if must_commit {
+            let chunk = self.counted_chunk(&duplicates);
+            self.write_barrier(connection)
+                .and_then(|()| write_counts(connection, &chunk))
+                .map_err(|error| roll_back(connection, error))?;
+            commit(connection).map_err(Failure::of_commit)?;
+            self.barrier_due = false;
+            self.published.all_counted().extend(duplicates);
+            self.forget_counted(&chunk);
+        } else {
+            end_unchanged(connection)?;
+            self.published.all_counted().extend(duplicates);
+        }
+        self.ledger = ledger;
+        self.published.publish(Arc::clone(&self.ledger.registry), self.ledger.stats);
+        Ok(answers)
+    }
+
+    fn write_barrier(&self, connection: &Connection) -> Result<(), StoreError> {
+        if !self.barrier_due {
+            return Ok(());
+        }
+        connection
+            .execute("UPDATE store SET barriers = barriers + 1", [])
+            .map(drop)
+            .map_err(writing("write the first barrier"))
+    }
+
+    /// Some of what is counted: this batch's first, then older ones.
+    fn counted_chunk(&self, duplicates: &DuplicateCounts) -> DuplicateCounts {
+        let older = self.published.all_counted();
+        let older = older.iter().filter(|(seq, _)| !duplicates.contains_key(*seq));
+        duplicates.iter().chain(older).take(COUNTED_PER_COMMIT).map(|(seq, count)| (*seq, *count)).collect()
+    }
+
+    fn forget_counted(&self, written: &DuplicateCounts) {
+        let mut counted = self.published.all_counted();
+        written.keys().for_each(|seq| {
+            counted.remove(seq);
+        });
+    }
+
+    /// Resets the log in time, so that it never grows beyond its cap.
+    fn make_room(&mut self, connection: &Connection, needed: u32) -> Result<(), StoreError> {
+        let (frames, cap) = (self.log.frames(), self.target.wal.frames);
+        let must_reset = frames > 0 && frames.saturating_add(needed) > cap;
+        if !must_reset && frames < self.reset_at {
+            return Ok(());
+        }
+        let wait = if must_reset { self.target.busy_timeout } else { RESET_WAIT };
+        connection.busy_timeout(wait).map_err(reading("set a time limit"))?;
+        let reset = self.log.reset(connection);
+        connection.busy_timeout(self.target.busy_timeout).map_err(reading("set a time limit"))?;
+        match reset {
+            Ok(Reset::Done) => {
+                self.reset_at = early_reset(cap);
+                Ok(())
+            }
+            Ok(Reset::InUse) | Err(StoreError::Full { .. }) if !must_reset => {
+                self.reset_at = frames.saturating_add(cap / 16);
+                Ok(())
+            }
+            Ok(Reset::InUse) => Err(StoreError::Full {
+                what: "the write-ahead log is at its cap, and a reader keeps it from being reset".to_owned(),
+            }),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn take_connection(&mut self) -> Result<Connection, StoreError> {
+        if let Some(connection) = self.connection.take() {
+            return Ok(connection);
+        }
+        let failed = writing("open a connection to write");
+        let mut connection = self.target.writer().map_err(&failed)?;
+        if let Some(not_kept) = check_writer(&connection).map_err(&failed)? {
+            return Err(not_kept.into_store_error());
+        }
+        self.log.follow(&mut connection).map_err(&failed)?;
+        self.barrier_due = true;
+        Ok(connection)
+    }
+
+    /// Through a connection that was opened after the commit: it sees what the database says, and not what
+    /// an earlier one remembers.
+    fn read_back(&self, number: i64) -> Result<(), StoreError> {
+        let failed = reading("read a probe back");
+        let reader = self.target.reader().map_err(&failed)?;
+        let found: i64 =
+            reader.query_row("SELECT probes FROM store", [], |row| row.get(0)).map_err(&failed)?;
+        if found != number {
+            let reason = format!("probe {number} was committed, and another connection reads {found}");
+            return Err(StoreError::Poisoned { reason });
+        }
+        match check_journal_mode(&reader).map_err(&failed)? {
+            None => Ok(()),
+            Some(not_kept) => Err(not_kept.into_store_error()),
+        }
+    }
+}
+
+/// Why a transaction failed, and whether its connection may be used again.
+struct Failure {
+    error: StoreError,
+    connection_is_lost: bool,
+}
+
+impl Failure {
+    /// The transaction never began: nothing is wrong with the connection, unless the disk is.
+    fn before(error: StoreError) -> Self {
+        let connection_is_lost = !matches!(error, StoreError::Busy { .. });
+        Self { error, connection_is_lost }
+    }
+
+    /// After a failed commit nobody knows what the connection believes.
+    fn of_commit(error: StoreError) -> Self {
+        Self { error, connection_is_lost: true }
+    }
+}
+
+fn begin(connection: &Connection) -> Result<(), StoreError> {
+    connection
+        .prepare_cached("BEGIN IMMEDIATE")
+        .and_then(|mut statement| statement.execute([]))
+        .map(drop)
+        .map_err(writing("begin a batch"))
+}
+
+fn commit(connection: &Connection) -> Result<(), StoreError> {
+    connection
+        .prepare_cached("COMMIT")
+        .and_then(|mut statement| statement.execute([]))
+        .map_err(committing)?;
+    if connection.is_autocommit() {
+        return Ok(());
+    }
+    Err(StoreError::Poisoned { reason: "a commit succeeded and its transaction is still open".to_owned() })
+}
+
+/// Ends a transaction that changed nothing. No byte is written.
+fn end_unchanged(connection: &Connection) -> Result<(), Failure> {
+    let ended = connection.prepare_cached("ROLLBACK").and_then(|mut statement| statement.execute([]));
+    ended.map(drop).map_err(writing("end a batch")).map_err(Failure::of_commit)
+}
+
+fn carry_out(batch: &mut Batch<'_>, writes: &[Write]) -> Result<Vec<Written>, StoreError> {
+    writes.iter().try_for_each(|write| batch.check_numbers(write))?;
+    writes.iter().map(|write| batch.apply(write)).collect()
+}
+
+/// Undoes a batch. If that does not work either, its parts may be anywhere.
+fn roll_back(connection: &Connection, error: StoreError) -> Failure {
+    // After some errors SQLite has rolled back by itself.
+    let undone = connection.is_autocommit() || connection.execute_batch("ROLLBACK").is_ok();
+    if !undone || !connection.is_autocommit() {
+        let reason = format!("a batch failed ({error}) and could not be rolled back");
+        return Failure { error: StoreError::Poisoned { reason }, connection_is_lost: true };
+    }
+    let connection_is_lost = !error.may_be_one_write();
+    Failure { error, connection_is_lost }
+}
+
+fn write_counts(connection: &Connection, counts: &DuplicateCounts) -> Result<(), StoreError> {
+    let failed = writing("write down how often events came again");
+    let mut statement = connection
+        .prepare_cached("REPLACE INTO duplicates (seq, count, last_at_us) VALUES (?1, ?2, ?3)")
+        .map_err(&failed)?;
+    let mut sorted: Vec<_> = counts.iter().collect();
+    sorted.sort_unstable_by_key(|(Seq(seq), _)| *seq);
+    for (seq, counted) in sorted {
+        let last_at = counted.last_at.map_or(0, Timestamp::as_micros);
+        statement.execute((int(seq.0), int(counted.count), last_at)).map_err(&failed)?;
+    }
+    Ok(())
+}
+
+/// Commits a probe; its number.
+fn commit_probe(connection: &Connection) -> Result<i64, StoreError> {
+    begin(connection)?;
+    connection.execute("UPDATE store SET probes = probes + 1", []).map_err(writing("write a probe"))?;
+    let number = connection
+        .query_row("SELECT probes FROM store", [], |row| row.get(0))
+        .map_err(reading("read a probe"))?;
+    commit(connection)?;
+    Ok(number)
+}
+
+/// From how many frames on the log is reset without need: what is left is enough for the batches that come
+/// while a reader still uses it.
+fn early_reset(cap: u32) -> u32 {
+    cap / 4 * 3
+}
+
+/// About how many pages a batch changes; rather too many.
+fn frames_needed(writes: &[Write]) -> u32 {
+    let bytes: u64 = writes.iter().map(bytes_needed).sum();
+    u32::try_from(bytes / PAGE_BYTES).unwrap_or(u32::MAX).saturating_add(8)
+}
+
+fn bytes_needed(write: &Write) -> u64 {
+    /// A row of `work` with its index, as a share of a page.
+    const DELIVERY: u64 = 512;
+    match write {
+        Write::Accept(acceptance) => {
+            let headers = acceptance.facts().headers.as_block().len();
+            let parts = acceptance.body().len() + headers + acceptance.identity().id.as_bytes().len();
+            // The page of its identity, which is in a random place, and its share of the others.
+            parts as u64 + PAGE_BYTES + 1024 + DELIVERY * acceptance.facts().destinations.len() as u64
+        }
+        Write::Claim(claim) => PAGE_BYTES + DELIVERY * u64::from(claim.max),
+        Write::Redeliver(step) => PAGE_BYTES + DELIVERY * u64::from(step.events_max.min(1_000)),
+        Write::Sweep(sweep) => PAGE_BYTES * u64::from(sweep.max.clamp(1, 1_000)),
+        Write::RecordRun(run) => PAGE_BYTES + run.payload.as_ref().map_or(0, |payload| payload.len() as u64),
+        Write::Settle(_) | Write::Extend(_) | Write::Resolve(_) | Write::Register(_) => PAGE_BYTES,
+    }
+}

@@ -1,0 +1,78 @@
+//! The SQLite store as a backend of the conformance suite, and the folder that each test has to itself.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use hookstead_core::conformance::{Backend, Instance};
+use hookstead_core::{Store, Timestamp};
+use hookstead_store::{OpenOptions, Opened, open};
+
+/// When every store of these tests is opened.
+pub(crate) const OPENED_AT: Timestamp = Timestamp::from_secs(1_770_000_000);
+
+/// Stores in folders that vanish with them.
+pub(crate) struct Sqlite;
+
+impl Backend for Sqlite {
+    fn name(&self) -> &str {
+        "sqlite"
+    }
+
+    fn open(&self) -> Box<dyn Instance> {
+        let folder = Folder::new();
+        let opened = folder.open();
+        Box::new(OpenSqlite { folder, opened: Some(opened) })
+    }
+}
+
+struct OpenSqlite {
+    folder: Folder,
+    opened: Option<Opened>,
+}
+
+impl Instance for OpenSqlite {
+    fn store(&self) -> Arc<dyn Store> {
+        self.opened.as_ref().expect("it is open between the calls").store.clone()
+    }
+
+    fn reopen(&mut self) {
+        if let Some(opened) = self.opened.take() {
+            opened.store.close(OPENED_AT).expect("it can be closed");
+        }
+        self.opened = Some(self.folder.open());
+    }
+}
+
+/// A folder for one database.
+pub(crate) struct Folder(tempfile::TempDir);
+
+impl Folder {
+    pub(crate) fn new() -> Self {
+        Self(tempfile::tempdir().expect("there is a place for temporary files"))
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    pub(crate) fn database(&self) -> PathBuf {
+        self.path("events.db")
+    }
+
+    pub(crate) fn url(&self) -> String {
+        url(&self.database())
+    }
+
+    pub(crate) fn open(&self) -> Opened {
+        open(&self.url(), &options(), OPENED_AT).expect("the store opens")
+    }
+}
+
+pub(crate) fn url(path: &Path) -> String {
+    format!("sqlite:{}", path.display())
+}
+
+/// Small, so that a test opens a store in a few milliseconds.
+pub(crate) fn options() -> OpenOptions {
+    OpenOptions { wal_bytes_max: 1024 * 1024, ..OpenOptions::default() }
+}
