@@ -129,7 +129,7 @@ fn providers() -> impl Iterator<Item = &'static Arc<Provider>> {
 }
 
 /// A random secret in the form that the provider gives out.
-fn make(provider: &Provider) -> io::Result<String> {
+pub(crate) fn make(provider: &Provider) -> io::Result<String> {
     let facts = provider.secret();
     let bytes = random(facts.bytes_min.max(SECRET_BYTES))?;
     let forms = [

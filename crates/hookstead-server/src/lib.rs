@@ -7,10 +7,14 @@ pub mod api;
 pub mod config;
 pub mod dev;
 pub mod folder;
+mod intake;
 pub mod limits;
+mod listen;
 pub mod problem;
+mod run;
 pub mod telemetry;
 pub mod tokens;
 
 pub use config::Config;
 pub use problem::Problem;
+pub use run::{RunOutcome, Server, ServerFacts, StartError, termination};

@@ -14,6 +14,8 @@ use serde::Serialize;
 pub enum Problem {
     /// 400 `malformed`: HTTP framing, headers, or the event id are not in order.
     Malformed,
+    /// 400 `event-id`: the request is genuine, and its event has no usable id.
+    EventId,
     /// 400 `query`: a parameter of an API request cannot be read.
     Query,
     /// 401 `not-verified`: nothing proves that the request comes from the provider. One answer for every reason.
@@ -54,6 +56,7 @@ impl Problem {
     /// Every problem, for documents and tests.
     pub const ALL: &[Self] = &[
         Self::Malformed,
+        Self::EventId,
         Self::Query,
         Self::NotVerified,
         Self::Unauthorized,
@@ -78,6 +81,7 @@ impl Problem {
         use StatusCode as Status;
         match self {
             Self::Malformed => (Status::BAD_REQUEST, "malformed", "the request is malformed"),
+            Self::EventId => (Status::BAD_REQUEST, "event-id", "the event has no usable id"),
             Self::Query => (Status::BAD_REQUEST, "query", "a parameter cannot be read"),
             Self::NotVerified => (Status::UNAUTHORIZED, "not-verified", "the request is not verified"),
             Self::Unauthorized => (Status::UNAUTHORIZED, "unauthorized", "a token is required"),

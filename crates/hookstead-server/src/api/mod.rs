@@ -1,3 +1,19 @@
-//! The admin API: what the store holds, as JSON, behind a token.
+//! The admin API: what the store holds, as JSON, behind a token. A resource a file; this one lists the routes.
 
+mod conflicts;
+mod error;
+mod events;
+mod guard;
+mod health;
+mod hosts;
+mod query;
+mod read;
+mod router;
+mod selector;
+mod sources;
+mod stats;
 pub mod view;
+
+pub(crate) use hosts::Hosts;
+pub(crate) use read::Reads;
+pub(crate) use router::{Api, router};

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
+use std::fmt;
 use std::path::{Path, PathBuf};
 
 /// The name of the file that is looked for in the current folder.
@@ -17,8 +18,8 @@ pub const VARIABLES: &[(&str, &str)] = &[
     ("HOOKSTEAD_LOG", "observability.log_level"),
 ];
 
-/// A snapshot of the environment.
-#[derive(Clone, Debug, Default)]
+/// A snapshot of the environment. It holds secrets, so `Debug` shows names only.
+#[derive(Clone, Default)]
 pub struct Environment(BTreeMap<OsString, OsString>);
 
 impl Environment {
@@ -35,6 +36,12 @@ impl Environment {
     /// A variable that is set and not empty, as a path.
     pub fn path(&self, name: &str) -> Option<PathBuf> {
         self.raw(name).filter(|value| !value.is_empty()).map(PathBuf::from)
+    }
+}
+
+impl fmt::Debug for Environment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.0.keys()).finish()
     }
 }
 

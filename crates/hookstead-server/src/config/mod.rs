@@ -14,7 +14,9 @@ pub use environment::{ConfigSource, Environment, FILE_NAME, Overrides, VARIABLES
 pub use keys::{KEYS, Key};
 pub use problem::{ConfigErrors, ConfigProblem, Place};
 pub use secret::SecretReference;
-pub use settings::{Config, LimitsConfig, Mode, ObservabilityConfig, Origin, ServerConfig, StoreConfig};
+pub use settings::{
+    Config, LimitsConfig, Mode, ObservabilityConfig, Origin, ServerConfig, StoreConfig, source_url,
+};
 pub use show::{ShownKey, default_text};
 pub use sources::SourceConfig;
 pub use units::{format_duration, format_size, parse_duration, parse_size};

@@ -98,11 +98,14 @@ impl ConfigProblem {
                 let carets = "^".repeat(*width);
                 writeln!(f, "{blank} │ {}{carets} {}", " ".repeat(column - 1), self.what)?;
             }
-            Place::Environment(name) => {
-                writeln!(f, "{blank} ┌ environment variable {name}\n{blank} │ {}", self.what)?
+            elsewhere => {
+                let where_it_is = match elsewhere {
+                    Place::Environment(name) => format!("environment variable {name}"),
+                    Place::Flag(name) => format!("option {name}"),
+                    Place::File { .. } | Place::Nowhere => file.to_owned(),
+                };
+                writeln!(f, "{blank} ┌ {where_it_is}\n{blank} │ {}", self.what)?;
             }
-            Place::Flag(name) => writeln!(f, "{blank} ┌ option {name}\n{blank} │ {}", self.what)?,
-            Place::Nowhere => writeln!(f, "{blank} ┌ {file}\n{blank} │ {}", self.what)?,
         }
         if self.fix.is_empty() { Ok(()) } else { writeln!(f, "{blank} │ fix: {}", self.fix) }
     }

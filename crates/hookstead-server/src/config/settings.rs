@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use toml::de::DeTable;
 
-use super::environment::ConfigSource;
+use super::environment::{ConfigSource, Environment};
 use super::keys::{SECTIONS, names};
 use super::problem::{ConfigErrors, ConfigProblem, Place, did_you_mean};
 use super::reader::{Findings, Section};
@@ -39,7 +39,9 @@ pub struct Config {
     pub observability: ObservabilityConfig,
     /// `[sources.*]`, by name. Empty in dev mode, where every built-in provider has one.
     pub sources: Vec<SourceConfig>,
-    pub(super) origins: BTreeMap<String, Origin>,
+    /// The environment, in which dev mode looks for secrets.
+    pub(crate) environment: Environment,
+    origins: BTreeMap<String, Origin>,
 }
 
 /// Where sources come from.
@@ -180,13 +182,13 @@ impl Config {
     pub fn origin(&self, key: &str) -> Origin {
         self.origins.get(key).cloned().unwrap_or(Origin::Default)
     }
+}
 
-    /// How providers reach a source; `intake` is the address that the server listens at.
-    pub fn source_url(&self, name: &str, intake: SocketAddr) -> String {
-        match &self.server.public_url {
-            Some(base) => format!("{base}/in/{name}"),
-            None => format!("http://{intake}/in/{name}"),
-        }
+/// How providers reach a source: by the public address if there is one, else by the intake's.
+pub fn source_url(name: &str, public_url: Option<&str>, intake: SocketAddr) -> String {
+    match public_url {
+        Some(base) => format!("{base}/in/{name}"),
+        None => format!("http://{intake}/in/{name}"),
     }
 }
 
@@ -255,6 +257,7 @@ impl Loading<'_> {
             limits,
             observability,
             sources,
+            environment: self.source.environment.clone(),
             origins: self.origins,
         })
     }

@@ -242,10 +242,10 @@ fn report(error: &VerifierError, found: &[FoundSecret], section: &Section<'_>) {
             section.findings.at(&span, &section.key("secret"), secret.to_string(), secret.fix());
         }
         VerifierError::UselessSecret(_) => {
-            facts("secret", section.key_span("secret"), "remove it".to_owned())
+            facts("secret", section.key_span("secret"), "remove it".to_owned());
         }
         VerifierError::UselessTolerance(_) => {
-            facts("tolerance", section.key_span("tolerance"), "remove it".to_owned())
+            facts("tolerance", section.key_span("tolerance"), "remove it".to_owned());
         }
         VerifierError::NoIdentity(_) => facts("identity", section.span.clone(), String::new()),
         _ => facts("", section.span.clone(), String::new()),

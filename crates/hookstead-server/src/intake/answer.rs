@@ -1,0 +1,144 @@
+//! From an outcome to the answer that the provider expects.
+
+use bytes::Bytes;
+use hookstead::core::{AcceptReceipt, Outcome};
+use hookstead::verify::HandshakeAnswer;
+use hookstead::{OnConflict, Source};
+use http::header::{self, HeaderName, HeaderValue};
+use http::{HeaderMap, Response, StatusCode};
+
+use crate::problem::Problem;
+
+/// The answer to an event that is durable now.
+pub(crate) fn accepted(source: &Source, receipt: &AcceptReceipt, headers: &HeaderMap) -> Response<Bytes> {
+    let refused = source.options().on_conflict == OnConflict::Refuse;
+    let (word, status) = match receipt.outcome {
+        Outcome::Stored => ("stored", StatusCode::ACCEPTED),
+        Outcome::Duplicate => ("duplicate", StatusCode::OK),
+        Outcome::Conflict { .. } if refused => return Problem::Conflict.response(),
+        // Held for review: to the sender it is as if it had come for the first time.
+        Outcome::Conflict { .. } => ("conflict", StatusCode::ACCEPTED),
+    };
+    let ack = source.provider().map(|provider| provider.ack());
+    let wanted = source.options().success_status.or_else(|| ack.and_then(|ack| ack.status()));
+    let status = wanted.and_then(|status| StatusCode::from_u16(status).ok()).unwrap_or(status);
+    let (body, content_type) = match ack.and_then(|ack| ack.body.as_ref().map(|body| (ack, body))) {
+        Some((ack, template)) => {
+            let body = Filling { word, receipt, headers }.fill(template);
+            (body, ack.content_type.as_deref().unwrap_or("application/json"))
+        }
+        None => (format!("{{\"outcome\":\"{word}\",\"event\":\"{}\"}}\n", receipt.seq), "application/json"),
+    };
+    success(status, content_type, body.into())
+}
+
+fn success(status: StatusCode, content_type: &str, body: Bytes) -> Response<Bytes> {
+    // 204 and 205 have no body by definition.
+    let bodyless = matches!(status, StatusCode::NO_CONTENT | StatusCode::RESET_CONTENT);
+    let body = if bodyless { Bytes::new() } else { body };
+    let mut response = Response::new(body);
+    *response.status_mut() = status;
+    if !response.body().is_empty()
+        && let Ok(value) = HeaderValue::from_str(content_type)
+    {
+        response.headers_mut().insert(header::CONTENT_TYPE, value);
+    }
+    response.headers_mut().insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    response
+}
+
+/// The answer to a provider's question whether somebody is there.
+pub(crate) fn handshake(answer: HandshakeAnswer) -> Response<Bytes> {
+    let status = StatusCode::from_u16(answer.status).unwrap_or(StatusCode::OK);
+    let content_type = answer.content_type.as_deref().unwrap_or("text/plain; charset=utf-8");
+    let mut response = success(status, content_type, answer.body.into());
+    for (name, value) in answer.headers {
+        match (HeaderName::from_bytes(name.as_bytes()), HeaderValue::from_bytes(&value)) {
+            (Ok(name), Ok(value)) => {
+                response.headers_mut().insert(name, value);
+            }
+            _ => tracing::warn!(handshake.name = answer.name, header.name = name, "not a header; left out"),
+        }
+    }
+    response
+}
+
+/// What the placeholders of a record's own answer stand for: `@outcome@`, `@event@`, `@new@`, `@sha256@` and
+/// `@header.NAME@`. Values are escaped for a JSON text.
+struct Filling<'a> {
+    word: &'static str,
+    receipt: &'a AcceptReceipt,
+    headers: &'a HeaderMap,
+}
+
+impl Filling<'_> {
+    fn fill(&self, template: &str) -> String {
+        let mut filled = String::with_capacity(template.len() + 128);
+        let mut rest = template;
+        while let Some((before, after)) = rest.split_once('@') {
+            filled.push_str(before);
+            let Some((name, behind)) = after.split_once('@') else {
+                filled.push('@');
+                rest = after;
+                continue;
+            };
+            match self.value(name) {
+                Some(value) => {
+                    filled.push_str(&value);
+                    rest = behind;
+                }
+                None => {
+                    filled.push('@');
+                    rest = after;
+                }
+            }
+        }
+        filled.push_str(rest);
+        filled
+    }
+
+    fn value(&self, name: &str) -> Option<String> {
+        match name {
+            "outcome" => Some(self.word.to_owned()),
+            "event" => Some(self.receipt.seq.to_string()),
+            "new" => Some((self.receipt.outcome == Outcome::Stored).to_string()),
+            "sha256" => Some(self.receipt.digest.to_string()),
+            _ => {
+                let value = self.headers.get(name.strip_prefix("header.")?)?;
+                Some(escaped(&String::from_utf8_lossy(value.as_bytes())))
+            }
+        }
+    }
+}
+
+/// A text as it stands between the quotation marks of a JSON text.
+fn escaped(text: &str) -> String {
+    let quoted = serde_json::Value::from(text).to_string();
+    quoted[1..quoted.len() - 1].to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use hookstead::core::{Digest, EventId, Seq, Timestamp};
+
+    use super::*;
+
+    #[test]
+    fn placeholders_are_filled_and_escaped() {
+        let receipt = AcceptReceipt {
+            outcome: Outcome::Stored,
+            event: EventId::from_bytes([1; 16]),
+            seq: Seq(7),
+            digest: Digest::of(b""),
+            committed_at: Timestamp::default(),
+        };
+        let mut headers = HeaderMap::new();
+        headers.insert("x-id", HeaderValue::from_static("a\"b"));
+        let filling = Filling { word: "stored", receipt: &receipt, headers: &headers };
+        let check = |template: &str, expected: &str| assert_eq!(filling.fill(template), expected);
+        check("{\"id\":\"@header.x-id@\",\"new\":@new@}", "{\"id\":\"a\\\"b\",\"new\":true}");
+        check("@outcome@ @event@ a@b @header.none@ @", "stored 0007 a@b @header.none@ @");
+        check("", "");
+        assert!(filling.fill("@sha256@").starts_with("e3b0c442"));
+    }
+}

@@ -1,0 +1,15 @@
+//! The intake: from an HTTP request to the library's `receive`, and from its outcome to the answer that the
+//! provider expects. Nothing of a request is parsed here beyond HTTP itself.
+
+mod answer;
+mod body;
+mod budget;
+mod framing;
+mod head;
+mod route;
+mod service;
+mod throttle;
+
+pub(crate) use budget::BodyBudget;
+pub(crate) use head::HeadCheck;
+pub(crate) use service::Intake;

@@ -1,0 +1,280 @@
+//! One request, from its head to its answer: framing, route, method, length, body, receive, respond. The order
+//! is such that nothing of a body is read, asked for or kept before everything that needs no body has passed.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use hookstead::verify::RejectionClass;
+use hookstead::{Health, Inbox, Incoming as IncomingRequest, Received, Refusal, Source, Unavailable};
+use http::header::{ALLOW, CONNECTION, EXPECT, HeaderName, HeaderValue};
+use http::request::Parts;
+use http::{HeaderMap, Method, Request, Response};
+use http_body_util::Full;
+use hyper::body::{Body, Incoming};
+use tokio::sync::watch;
+
+use super::body::{BodyFault, BodyLimits, ReadBody, announced, read, skip};
+use super::budget::BodyBudget;
+use super::head::HeadCheck;
+use super::route::{Route, route};
+use super::throttle::Throttle;
+use super::{answer, framing};
+use crate::limits::HEAD_BYTES_MAX;
+use crate::listen::Unread;
+use crate::problem::Problem;
+
+/// What answers the requests of all connections.
+pub(crate) struct Intake {
+    inbox: Inbox,
+    health: watch::Receiver<Health>,
+    budget: Arc<BodyBudget>,
+    body_time: Duration,
+    heads: HashMap<String, HeadCheck>,
+    refusals: Throttle,
+}
+
+/// Why a request was refused before its body was read, or because of it.
+struct Refused {
+    problem: Problem,
+    /// What is left of the request.
+    rest: Rest,
+    allow: Option<&'static str>,
+}
+
+/// What is left of a request when its answer is known.
+enum Rest {
+    /// Nothing: it was read to its end, or there was no body.
+    Nothing,
+    /// This.
+    Body(Incoming),
+    /// Something; nobody can read it any more.
+    Lost,
+}
+
+impl Refused {
+    fn new(problem: Problem, rest: Rest) -> Self {
+        Self { problem, rest, allow: None }
+    }
+}
+
+impl Intake {
+    /// `head_check` makes the judge of heads for the sources that need one.
+    pub(crate) fn new(
+        inbox: Inbox,
+        budget: Arc<BodyBudget>,
+        body_time: Duration,
+        head_check: impl Fn(&Source) -> Option<HeadCheck>,
+    ) -> Self {
+        let heads =
+            inbox.sources().filter_map(|source| Some((source.name().to_string(), head_check(source)?)));
+        let (heads, health) = (heads.collect(), inbox.health());
+        Self { inbox, health, budget, body_time, heads, refusals: Throttle::new() }
+    }
+
+    /// Answers one request.
+    pub(crate) async fn answer(&self, request: Request<Incoming>, peer: SocketAddr) -> Response<Full<Bytes>> {
+        let (head, body) = request.into_parts();
+        let chunked = framing::is_chunked(&head.headers);
+        let mut response = match self.take_in(&head, body, peer.ip()).await {
+            Ok(response) => response,
+            Err(refused) => self.refuse(&head, refused).await,
+        };
+        if chunked {
+            response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+        }
+        response.map(Full::new)
+    }
+
+    async fn take_in(&self, head: &Parts, body: Incoming, peer: IpAddr) -> Result<Response<Bytes>, Refused> {
+        if let Err(problem) = framing::check(head) {
+            return Err(Refused::new(problem, Rest::Body(body)));
+        }
+        let source = match route(head.uri.path()) {
+            Route::Ready => return self.ready(head, body),
+            Route::None => return Err(Refused::new(Problem::NotFound, Rest::Body(body))),
+            Route::Source(name) => self.inbox.source(name),
+        };
+        let Some(source) = source else {
+            return Err(Refused::new(Problem::UnknownSource, Rest::Body(body)));
+        };
+        if head.method != Method::POST {
+            return Err(Refused { allow: Some("POST"), ..Refused::new(Problem::Method, Rest::Body(body)) });
+        }
+        let read = self.read_body(head, source, body).await?;
+        self.receive(head, source, read, peer).await
+    }
+
+    /// Whether events can be accepted: bare, since strangers ask as well.
+    fn ready(&self, head: &Parts, body: Incoming) -> Result<Response<Bytes>, Refused> {
+        if !matches!(head.method, Method::GET | Method::HEAD) {
+            return Err(Refused {
+                allow: Some("GET, HEAD"),
+                ..Refused::new(Problem::Method, Rest::Body(body))
+            });
+        }
+        if *self.health.borrow() != Health::Ready {
+            return Err(Refused::new(Problem::NotDurable, Rest::Body(body)));
+        }
+        let mut response = Response::new(Bytes::from_static(b"{\"ready\":true}\n"));
+        response
+            .headers_mut()
+            .insert(http::header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        Ok(response)
+    }
+
+    async fn read_body(&self, head: &Parts, source: &Source, body: Incoming) -> Result<ReadBody, Refused> {
+        // Refused before the body is asked for: no sender shall transfer in vain.
+        if let Some(unavailable) = self.health.borrow().unavailable() {
+            return Err(Refused::new(problem_of(&unavailable), Rest::Body(body)));
+        }
+        let limits = BodyLimits { bytes_max: source.body_bytes_max(), time: self.body_time };
+        if announced(&body).is_some_and(|announced| announced > limits.bytes_max) {
+            return Err(Refused::new(self.too_large(head, source), Rest::Body(body)));
+        }
+        read(body, limits, &self.budget).await.map_err(|fault| {
+            let problem = match fault {
+                BodyFault::TooLarge => self.too_large(head, source),
+                BodyFault::Busy => Problem::Busy,
+                BodyFault::Timeout => Problem::Timeout,
+                BodyFault::Broken => Problem::Malformed,
+            };
+            Refused::new(problem, Rest::Lost)
+        })
+    }
+
+    /// 413, unless the provider's record has something else refused first.
+    fn too_large(&self, head: &Parts, source: &Source) -> Problem {
+        let Some(check) = self.heads.get(source.name().as_str()) else { return Problem::TooLarge };
+        let now_us = self.inbox.clock().wall().as_micros();
+        let fields = Fields::of(&head.headers);
+        let holds = check.holds(head.method.as_str(), framing::target(head), &fields.0, now_us);
+        if holds { Problem::TooLarge } else { Problem::Malformed }
+    }
+
+    async fn receive(
+        &self,
+        head: &Parts,
+        source: &Source,
+        read: ReadBody,
+        peer: IpAddr,
+    ) -> Result<Response<Bytes>, Refused> {
+        let ReadBody { bytes, reservation } = read;
+        let fields = Fields::of(&head.headers);
+        let incoming = IncomingRequest {
+            method: head.method.as_str(),
+            target: framing::target(head),
+            headers: &fields.0,
+            body: bytes,
+            received_from: Some(peer.to_canonical().to_string()),
+        };
+        let received = self.inbox.receive(source, incoming).await;
+        // The answer is known: the memory of the body goes back, whoever else still holds its bytes.
+        drop(reservation);
+        match received {
+            Ok(Received::Accepted(receipt)) => {
+                tracing::debug!(source.name = %source.name(), event.id = %receipt.event, outcome = ?receipt.outcome, "accepted");
+                Ok(answer::accepted(source, &receipt, &head.headers))
+            }
+            Ok(Received::Handshake(handshake)) => Ok(answer::handshake(handshake)),
+            Err(refusal) => {
+                self.log(source, &refusal, peer);
+                Err(Refused::new(problem_of_refusal(&refusal), Rest::Nothing))
+            }
+        }
+    }
+
+    /// The answer to a refused request, and what becomes of the rest of it.
+    async fn refuse(&self, head: &Parts, refused: Refused) -> Response<Bytes> {
+        let mut response = refused.problem.response();
+        if let Some(allow) = refused.allow {
+            response.headers_mut().insert(ALLOW, HeaderValue::from_static(allow));
+        }
+        let lost = match refused.rest {
+            Rest::Nothing => false,
+            Rest::Body(body) if body.is_end_stream() => false,
+            // A small body is read and thrown away, so that the connection can go on.
+            Rest::Body(body) if is_small(&body) && !head.headers.contains_key(EXPECT) => {
+                skip(body, self.body_time).await.is_err()
+            }
+            Rest::Body(_) | Rest::Lost => true,
+        };
+        if lost {
+            response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+            response.extensions_mut().insert(Unread);
+        }
+        response
+    }
+
+    /// The one place where a refusal is logged: the reason is for the operator, never for the sender.
+    fn log(&self, source: &Source, refusal: &Refusal, peer: IpAddr) {
+        let Some(suppressed) = self.refusals.admit(Instant::now()) else { return };
+        let (name, code) = (source.name(), refusal.code());
+        match refusal {
+            Refusal::Unavailable(reason) => tracing::error!(
+                source.name = %name, refusal.code = code, reason = %reason, log.suppressed = suppressed,
+                "an event could not be stored"
+            ),
+            Refusal::Rejected(_) | Refusal::Unidentified(_) => tracing::info!(
+                source.name = %name, refusal.code = code, reason = %refusal, peer.address = %peer,
+                log.suppressed = suppressed, "a request was refused"
+            ),
+        }
+    }
+}
+
+fn is_small(body: &Incoming) -> bool {
+    announced(body).is_some_and(|announced| announced <= HEAD_BYTES_MAX as u64)
+}
+
+fn problem_of_refusal(refusal: &Refusal) -> Problem {
+    match refusal {
+        Refusal::Rejected(rejection) => match rejection.class {
+            RejectionClass::NotVerified => Problem::NotVerified,
+            RejectionClass::Malformed => Problem::Malformed,
+        },
+        Refusal::Unidentified(_) => Problem::EventId,
+        Refusal::Unavailable(unavailable) => problem_of(unavailable),
+    }
+}
+
+fn problem_of(unavailable: &Unavailable) -> Problem {
+    match unavailable {
+        Unavailable::Overloaded => Problem::Busy,
+        Unavailable::Closing => Problem::Stopping,
+        _ => Problem::NotDurable,
+    }
+}
+
+/// Header fields in the form that verifiers read.
+struct Fields<'a>(Vec<(&'a HeaderName, &'a [u8])>);
+
+impl<'a> Fields<'a> {
+    fn of(headers: &'a HeaderMap) -> Self {
+        Self(headers.iter().map(|(name, value)| (name, value.as_bytes())).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::StatusCode;
+
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_stored_is_503() {
+        let reasons = [
+            Unavailable::Overloaded,
+            Unavailable::Recovering("x".into()),
+            Unavailable::Poisoned("x".into()),
+            Unavailable::Damaged("x".into()),
+            Unavailable::Failed("x".into()),
+            Unavailable::Closing,
+        ];
+        for reason in reasons {
+            assert_eq!(problem_of(&reason).status(), StatusCode::SERVICE_UNAVAILABLE, "{reason}");
+        }
+    }
+}

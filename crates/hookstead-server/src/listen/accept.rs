@@ -1,0 +1,200 @@
+//! The accept loop: one task that takes connections, one task for each of them, and an orderly end.
+//!
+//! Nothing here is shared between two loops but the count of connections, so a runtime a core can run one
+//! loop each on clones of one listener.
+
+use std::convert::Infallible;
+use std::error::Error;
+use std::future::Future;
+use std::io;
+use std::net::SocketAddr;
+use std::pin::pin;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{Request, Response};
+use hyper::body::{Body, Incoming};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+use super::activity::{Activity, Phase, Unread};
+use super::connections::{Connections, NoPlace, Place};
+use super::timed::{TimedStream, Times};
+use crate::limits::{ACCEPT_PAUSE, BACKLOG, HEAD_BYTES_MAX, HEADER_FIELDS_MAX};
+
+/// The answer to a connection for which there is no place. It is the same for all, so that it costs nothing.
+const NO_PLACE: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\n\
+    content-type: application/problem+json\r\nx-content-type-options: nosniff\r\nretry-after: 5\r\n\
+    connection: close\r\ncontent-length: 104\r\n\r\n\
+    {\"type\":\"urn:hookstead:problem:busy\",\"title\":\"too many connections are open\",\"status\":503,\"code\":\"busy\"}";
+
+/// A listener that is bound and not yet served.
+#[derive(Debug)]
+pub(crate) struct Listening {
+    pub(crate) listener: TcpListener,
+    pub(crate) connections: Arc<Connections>,
+    pub(crate) times: Times,
+}
+
+/// When a loop ends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Stop {
+    /// Not yet.
+    #[default]
+    Not,
+    /// Nothing new is accepted; what is in flight is answered until then.
+    Until(Instant),
+}
+
+/// Binds an address and listens. Connections wait in the kernel until the loop runs.
+pub(crate) fn bind(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+    // A restart must not wait for the old connections to be forgotten.
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
+}
+
+/// Accepts and serves connections until it is told to stop and every connection has ended, or the time for
+/// that is over. `service` makes what answers the requests of one connection.
+pub(crate) async fn serve<A, F, B>(listening: Listening, answer: A, mut stop: watch::Receiver<Stop>)
+where
+    A: Fn(Request<Incoming>, SocketAddr) -> F + Clone + Send + Sync + 'static,
+    F: Future<Output = Response<B>> + Send + 'static,
+    B: Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>> + Send + 'static,
+{
+    let Listening { listener, connections, times } = listening;
+    let mut tasks = JoinSet::new();
+    let until = loop {
+        tokio::select! {
+            until = stopped(&mut stop) => break until,
+            accepted = listener.accept() => match accepted {
+                Ok((stream, peer)) => match connections.take(peer.ip()) {
+                    Ok(place) => {
+                        let answer = answer.clone();
+                        let answer = move |request| answer(request, peer);
+                        tasks.spawn(connection(stream, place, answer, times, stop.clone()));
+                    }
+                    Err(no_place) => turn_away(&stream, peer, no_place),
+                },
+                Err(error) => pause(&error).await,
+            },
+            Some(_ended) = tasks.join_next() => {}
+        }
+    };
+    drop(listener);
+    let all_ended = async { while tasks.join_next().await.is_some() {} };
+    if tokio::time::timeout_at(until, all_ended).await.is_err() {
+        tracing::warn!(connections.open = tasks.len(), "connections were cut: the time to finish is over");
+        tasks.shutdown().await;
+    }
+}
+
+/// The end of the time to finish, once a stop was asked for.
+async fn stopped(stop: &mut watch::Receiver<Stop>) -> Instant {
+    match stop.wait_for(|stop| *stop != Stop::Not).await.map(|stop| *stop) {
+        Ok(Stop::Until(until)) => until,
+        // Whoever could say so is gone: so are the listeners.
+        Ok(Stop::Not) | Err(_) => Instant::now(),
+    }
+}
+
+/// No handles, or a connection that was gone before it was taken. Neither is a reason to end the loop.
+async fn pause(error: &io::Error) {
+    use io::ErrorKind::{ConnectionAborted, ConnectionReset, Interrupted};
+    if matches!(error.kind(), ConnectionAborted | ConnectionReset | Interrupted) {
+        return;
+    }
+    tracing::warn!(error = %error, "a connection could not be accepted");
+    tokio::time::sleep(ACCEPT_PAUSE).await;
+}
+
+/// Says why as far as the socket takes it at once; nothing may wait here.
+fn turn_away(stream: &TcpStream, peer: SocketAddr, no_place: NoPlace) {
+    let said = stream.try_write(NO_PLACE).is_ok();
+    tracing::debug!(peer.address = %peer.ip(), reason = ?no_place, said, "no place for a connection");
+}
+
+/// One connection, from its first byte to its last.
+async fn connection<F, B>(
+    stream: TcpStream,
+    place: Place,
+    answer: impl Fn(Request<Incoming>) -> F + Send + Sync,
+    times: Times,
+    mut stop: watch::Receiver<Stop>,
+) where
+    F: Future<Output = Response<B>> + Send,
+    B: Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>> + Send + 'static,
+{
+    let _place = place;
+    // Answers are small and written whole: waiting for more of them would only add latency.
+    if let Err(error) = stream.set_nodelay(true) {
+        tracing::debug!(error = %error, "the connection was gone before it was served");
+        return;
+    }
+    let activity = Arc::new(Activity::new());
+    let stream = TimedStream::new(stream, activity.clone(), times);
+    let service = service_fn(|request| tracked(answer(request), &activity));
+    let mut connection = pin!(builder().serve_connection(TokioIo::new(stream), service));
+    let ended = tokio::select! {
+        ended = connection.as_mut() => ended,
+        _until = stopped(&mut stop) => {
+            if !activity.has_received() {
+                return;
+            }
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
+    if let Err(error) = ended {
+        tracing::debug!(error = %error, "a connection ended with an error");
+    }
+}
+
+/// Notes the phases of the connection around the answer to one request.
+fn tracked<'a, B>(
+    answer: impl Future<Output = Response<B>> + 'a,
+    activity: &'a Activity,
+) -> impl Future<Output = Result<Response<B>, Infallible>> + 'a {
+    activity.enter(Phase::Busy);
+    async move {
+        let mut response = answer.await;
+        if response.extensions_mut().remove::<Unread>().is_some() {
+            activity.leave_unread();
+        }
+        activity.enter(Phase::Idle);
+        Ok(response)
+    }
+}
+
+fn builder() -> http1::Builder {
+    let mut builder = http1::Builder::new();
+    builder
+        .max_buf_size(HEAD_BYTES_MAX)
+        .max_headers(HEADER_FIELDS_MAX)
+        // The socket has the timers; see `timed`.
+        .header_read_timeout(None)
+        // A sender that closes its side after the request still gets its answer, and its end of the
+        // connection does not cancel the work on it.
+        .half_close(true);
+    builder
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_fixed_answer_is_whole() {
+        let text = std::str::from_utf8(NO_PLACE).unwrap();
+        let (head, body) = text.split_once("\r\n\r\n").unwrap();
+        assert!(head.ends_with(&format!("content-length: {}", body.len())), "{}", body.len());
+        let document: serde_json::Value = serde_json::from_str(body).unwrap();
+        assert_eq!(document["code"], "busy");
+    }
+}

@@ -1,0 +1,92 @@
+//! What a connection is doing at the moment, as both its socket and its requests need to know it.
+//!
+//! ```text
+//! accepted ──> head ──(head complete)──> busy ──(answer ready)──> idle ──(first byte)──> head ──> ...
+//! ```
+
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+
+use tokio::time::{Duration, Instant};
+
+/// What a connection is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// Waiting for the rest of a request's head.
+    Head,
+    /// A request is being answered; its own deadlines count.
+    Busy,
+    /// Between two requests.
+    Idle,
+}
+
+/// Marks a response that was made before its request's body was read: the rest has to be thrown away before
+/// the connection closes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Unread;
+
+/// Shared by the socket and the requests of one connection. They run in one task, so no order between the
+/// values matters beyond that of the program.
+#[derive(Debug)]
+pub(crate) struct Activity {
+    accepted_at: Instant,
+    phase: AtomicU8,
+    /// When the phase began, in microseconds after `accepted_at`.
+    since_us: AtomicU64,
+    received: AtomicBool,
+    unread: AtomicBool,
+}
+
+impl Activity {
+    pub(crate) fn new() -> Self {
+        Self {
+            accepted_at: Instant::now(),
+            phase: AtomicU8::new(Phase::Head as u8),
+            since_us: AtomicU64::new(0),
+            received: AtomicBool::new(false),
+            unread: AtomicBool::new(false),
+        }
+    }
+
+    pub(crate) fn phase(&self) -> Phase {
+        match self.phase.load(Ordering::Relaxed) {
+            phase if phase == Phase::Head as u8 => Phase::Head,
+            phase if phase == Phase::Busy as u8 => Phase::Busy,
+            _ => Phase::Idle,
+        }
+    }
+
+    /// When the phase began.
+    pub(crate) fn since(&self) -> Instant {
+        self.accepted_at + Duration::from_micros(self.since_us.load(Ordering::Relaxed))
+    }
+
+    pub(crate) fn enter(&self, phase: Phase) {
+        let elapsed = u64::try_from(self.accepted_at.elapsed().as_micros()).unwrap_or(u64::MAX);
+        self.since_us.store(elapsed, Ordering::Relaxed);
+        self.phase.store(phase as u8, Ordering::Relaxed);
+    }
+
+    /// Bytes came. The first ones after a pause begin a head.
+    pub(crate) fn received(&self) {
+        self.received.store(true, Ordering::Relaxed);
+        if self.phase() == Phase::Idle {
+            self.enter(Phase::Head);
+        }
+    }
+
+    /// Whether any byte ever came.
+    pub(crate) fn has_received(&self) -> bool {
+        self.received.load(Ordering::Relaxed)
+    }
+
+    /// The answer goes out before its request was read.
+    pub(crate) fn leave_unread(&self) {
+        self.unread.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether closing now could cut off an answer: the peer may still be sending what nobody will read.
+    pub(crate) fn may_lose_the_answer(&self) -> bool {
+        let refused_head = self.phase() == Phase::Head && self.has_received();
+        self.unread.load(Ordering::Relaxed) || refused_head
+    }
+}
