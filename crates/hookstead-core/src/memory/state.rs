@@ -87,6 +87,7 @@ pub(super) struct State {
     pub(super) work: BTreeMap<WorkKey, Work>,
     pub(super) runs: BTreeMap<(EventId, RunName), RunReceipt>,
     pub(super) redeliveries: BTreeMap<RedeliveryId, Redelivery>,
+    pub(super) is_closed: bool,
 }
 
 impl State {

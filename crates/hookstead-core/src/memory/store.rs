@@ -49,6 +49,15 @@ impl MemoryStore {
             reason: "a write to the memory store panicked".to_owned(),
         })
     }
+
+    /// The state, unless the store was closed, after which nothing is written.
+    fn open_state(&self) -> Result<MutexGuard<'_, State>, StoreError> {
+        let state = self.state()?;
+        if state.is_closed {
+            return Err(StoreError::backend("write to the memory store", "the store is closed"));
+        }
+        Ok(state)
+    }
 }
 
 impl Store for MemoryStore {
@@ -57,16 +66,17 @@ impl Store for MemoryStore {
     }
 
     fn apply(&self, writes: &[Write], now: Timestamp) -> Result<Vec<Written>, StoreError> {
-        let mut state = self.state()?;
+        let mut state = self.open_state()?;
         writes.iter().try_for_each(|write| check_numbers(&state, write))?;
         writes.iter().map(|write| apply_one(&mut state, write, now)).collect()
     }
 
     fn probe(&self, _now: Timestamp) -> Result<(), StoreError> {
-        self.state().map(drop)
+        self.open_state().map(drop)
     }
 
     fn close(&self, _now: Timestamp) -> Result<(), StoreError> {
+        self.state()?.is_closed = true;
         Ok(())
     }
 
