@@ -3,7 +3,8 @@
 use super::backend::Backend;
 use super::world::World;
 use super::{
-    accept, attempts, claim, conflict, duplicate, expiry, extend, identity, people, revision, settle,
+    accept, attempts, batch, claim, conflict, duplicate, expiry, extend, identity, lists, people, races,
+    read, redeliver, register, reopen, revision, run, settle, sweep,
 };
 
 /// One sentence of the contract and the steps that prove it on an empty store.
@@ -39,6 +40,15 @@ pub fn cases() -> Vec<Case> {
         expiry::CASES,
         people::CASES,
         revision::CASES,
+        run::CASES,
+        redeliver::CASES,
+        sweep::CASES,
+        register::CASES,
+        lists::CASES,
+        batch::CASES,
+        read::CASES,
+        reopen::CASES,
+        races::CASES,
     ]
     .concat()
 }

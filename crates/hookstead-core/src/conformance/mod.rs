@@ -7,6 +7,7 @@
 mod accept;
 mod attempts;
 mod backend;
+mod batch;
 mod case;
 mod claim;
 mod conflict;
@@ -15,10 +16,19 @@ mod duplicate;
 mod expiry;
 mod extend;
 mod identity;
+mod lists;
 mod people;
+mod picture;
+mod races;
+mod read;
+mod redeliver;
+mod register;
+mod reopen;
 mod revision;
+mod run;
 mod scene;
 mod settle;
+mod sweep;
 mod world;
 
 pub use backend::{Backend, Instance};

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use super::backend::{Backend, Instance};
 use super::draft::Draft;
+use super::picture::Picture;
 use crate::attempt::Attempt;
 use crate::delivery::{Delivery, DeliveryState};
 use crate::error::StoreError;
@@ -67,6 +68,11 @@ impl World {
 
     pub(super) fn advance(&self, duration: Duration) {
         self.clock.advance(duration);
+    }
+
+    /// Everything that readers see, but for redeliveries.
+    pub(super) fn picture(&self) -> Picture {
+        Picture::of(&*self.store(), &[])
     }
 
     // Writing.

@@ -1,0 +1,89 @@
+//! Everything that readers see of a store, taken at one moment and comparable with another moment or store.
+
+use crate::attempt::Attempt;
+use crate::delivery::Delivery;
+use crate::event::{Body, Conflict, Event};
+use crate::id::{DeliveryId, EventId, RedeliveryId};
+use crate::query::{BodySelector, ConflictFilter, DeliveryFilter, EventFilter, List, Order, PAGE_MAX, Page};
+use crate::redelivery::Redelivery;
+use crate::run::RunReceipt;
+use crate::store::{Registry, Stats, Store};
+use crate::time::Timestamp;
+
+/// What a store shows. Of the redeliveries, those that were asked for.
+#[derive(Debug, PartialEq)]
+pub(super) struct Picture {
+    registry: Registry,
+    stats: Stats,
+    next_due: Option<Timestamp>,
+    events: Vec<Event>,
+    bodies: Vec<(EventId, Option<Body>)>,
+    deliveries: Vec<Delivery>,
+    attempts: Vec<(DeliveryId, Vec<Attempt>)>,
+    conflicts: Vec<Conflict>,
+    variant_bodies: Vec<(EventId, u16, Option<Body>)>,
+    runs: Vec<RunReceipt>,
+    redeliveries: Vec<Option<Redelivery>>,
+}
+
+impl Picture {
+    pub(super) fn of(store: &dyn Store, redeliveries: &[RedeliveryId]) -> Self {
+        let events = every(|page| store.list_events(&EventFilter::default(), page).expect("events"));
+        let deliveries =
+            every(|page| store.list_deliveries(&DeliveryFilter::default(), page).expect("deliveries"));
+        let conflicts =
+            every(|page| store.list_conflicts(&ConflictFilter::default(), page).expect("conflicts"));
+        let body = |selector| store.body(selector).expect("a body");
+        Self {
+            registry: store.registry().expect("the registry"),
+            stats: store.stats().expect("the counts"),
+            next_due: store.next_due().expect("the next due time"),
+            bodies: events.iter().map(|event| (event.id, body(BodySelector::Event(event.id)))).collect(),
+            attempts: deliveries
+                .iter()
+                .map(|delivery| (delivery.id, store.attempts(&delivery.id).expect("attempts")))
+                .collect(),
+            variant_bodies: conflicts
+                .iter()
+                .map(|Conflict { event, variant, .. }| {
+                    (*event, *variant, body(BodySelector::Variant(*event, *variant)))
+                })
+                .collect(),
+            runs: events.iter().flat_map(|event| store.runs(&event.id).expect("runs")).collect(),
+            redeliveries: redeliveries.iter().map(|id| store.redelivery(id).expect("a redelivery")).collect(),
+            events,
+            deliveries,
+            conflicts,
+        }
+    }
+
+    /// The parts in which two pictures differ, for people: the name, then both sides.
+    pub(super) fn differences(&self, other: &Self) -> Vec<String> {
+        let mut found = Vec::new();
+        macro_rules! compare {
+            ($($part:ident),+) => {
+                $(if self.$part != other.$part {
+                    let (one, two) = (&self.$part, &other.$part);
+                    found.push(format!("{}:\n  {one:?}\n  {two:?}", stringify!($part)));
+                })+
+            };
+        }
+        compare!(registry, stats, next_due, events, bodies, deliveries, attempts, conflicts);
+        compare!(variant_bodies, runs, redeliveries);
+        found
+    }
+}
+
+/// Follows a list to its end.
+fn every<T>(mut read: impl FnMut(&Page) -> List<T>) -> Vec<T> {
+    let mut page = Page::first(PAGE_MAX, Order::OldestFirst);
+    let mut items = Vec::new();
+    loop {
+        let list = read(&page);
+        items.extend(list.items);
+        match list.next {
+            Some(cursor) if list.more => page = page.after(cursor),
+            _ => return items,
+        }
+    }
+}
