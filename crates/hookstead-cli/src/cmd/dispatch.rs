@@ -1,0 +1,22 @@
+//! From a parsed command line to the verb that carries it out.
+
+use anyhow::Result;
+
+use crate::cli::{Cli, Verb};
+use crate::cmd::{completions, config, demo, events, overview, send, serve, sign, store, token};
+
+/// Runs the verb; without one, prints the overview.
+pub(crate) fn run(cli: &Cli) -> Result<()> {
+    match &cli.verb {
+        None => overview::run(),
+        Some(Verb::Demo(args)) => demo::run(args),
+        Some(Verb::Serve(args)) => serve::run(args),
+        Some(Verb::Send(args)) => send::run(args),
+        Some(Verb::Events(args)) => events::run(args),
+        Some(Verb::Sign(args)) => sign::run(args),
+        Some(Verb::Store(args)) => store::run(args),
+        Some(Verb::Config(args)) => config::run(args),
+        Some(Verb::Token(args)) => token::run(args),
+        Some(Verb::Completions(args)) => completions::run(args),
+    }
+}

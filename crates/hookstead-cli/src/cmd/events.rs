@@ -1,0 +1,45 @@
+//! `hookstead events`: what came in. Asks the running server, or reads the store itself when none runs.
+
+mod body;
+mod list;
+mod show;
+
+use anyhow::Result;
+use clap::{Args, Subcommand};
+
+const EXAMPLES: &str = "\
+Examples:
+  hookstead events                       the newest ones
+  hookstead events show @                the newest one, with everything that is known of it
+  hookstead events show stripe:evt_123   by the provider's id
+  hookstead events body @ | jq .         exactly the bytes that came";
+
+/// How an event is named, for every verb that takes one.
+const SELECTOR: &str = "\
+An event is named by its short id (0001), its id (a UUID), @ for the newest, or SOURCE:PROVIDER-ID.";
+
+/// Look at events: list, show one, get its body
+#[derive(Debug, Args)]
+#[command(before_help = EXAMPLES, after_help = SELECTOR, args_conflicts_with_subcommands = true)]
+pub(crate) struct Events {
+    #[command(subcommand)]
+    verb: Option<EventsVerb>,
+    #[command(flatten)]
+    list: list::ListArgs,
+}
+
+#[derive(Debug, Subcommand)]
+enum EventsVerb {
+    List(list::List),
+    Show(show::Show),
+    Body(body::Body),
+}
+
+pub(crate) fn run(args: &Events) -> Result<()> {
+    match &args.verb {
+        None => list::run(&args.list),
+        Some(EventsVerb::List(args)) => list::run(&args.list),
+        Some(EventsVerb::Show(args)) => show::run(args),
+        Some(EventsVerb::Body(args)) => body::run(args),
+    }
+}

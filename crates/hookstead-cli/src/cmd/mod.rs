@@ -1,0 +1,27 @@
+//! One module a verb. Each has its arguments with their help, and a `run`.
+
+mod completions;
+mod config;
+mod demo;
+mod dispatch;
+mod events;
+mod overview;
+mod providers;
+mod runtime;
+mod send;
+mod serve;
+mod sign;
+mod store;
+mod token;
+
+pub(crate) use completions::Completions;
+pub(crate) use config::ConfigArgs;
+pub(crate) use demo::Demo;
+pub(crate) use dispatch::run;
+pub(crate) use events::Events;
+pub(crate) use runtime::runtime;
+pub(crate) use send::Send;
+pub(crate) use serve::Serve;
+pub(crate) use sign::Sign;
+pub(crate) use store::StoreArgs;
+pub(crate) use token::TokenArgs;

@@ -1,0 +1,47 @@
+//! The built-in providers, for `send --list`, and how one is found by its name.
+
+use std::sync::Arc;
+
+use anyhow::Result;
+use hookstead_verify::{Provider, Registry};
+use serde_json::json;
+
+use crate::failure::{Exit, Failure};
+use crate::output;
+
+/// Prints every provider that has sample events.
+pub(crate) fn list(json: bool) -> Result<()> {
+    let providers = || Registry::builtin().iter().filter(|provider| !provider.samples().is_empty());
+    if json {
+        let list: Vec<_> = providers()
+            .map(|provider| {
+                json!({
+                    "provider": provider.name(),
+                    "title": provider.title(),
+                    "events": events(provider),
+                    "timestamp": provider.has_timestamp(),
+                })
+            })
+            .collect();
+        return output::json(&list);
+    }
+    let rows = providers().map(|provider| {
+        let time = if provider.has_timestamp() { "yes" } else { "no" };
+        [provider.name().to_owned(), time.to_owned(), events(provider).join(", ")]
+    });
+    output::table(["PROVIDER", "SIGNS TIME", "SAMPLE EVENTS"], rows.collect())
+}
+
+/// The provider of this name.
+pub(crate) fn named(name: &str) -> Result<&'static Arc<Provider>> {
+    Registry::builtin().get(name).ok_or_else(|| {
+        let known: Vec<&str> = Registry::builtin().iter().map(|provider| provider.name()).collect();
+        Failure::new(Exit::NotFound, "unknown-provider", format!("there is no provider `{name}`"))
+            .fix(format!("take one of: {}", known.join(", ")))
+            .into()
+    })
+}
+
+fn events(provider: &Provider) -> Vec<&str> {
+    provider.samples().iter().map(|sample| sample.event.as_str()).collect()
+}

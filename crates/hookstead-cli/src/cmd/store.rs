@@ -1,0 +1,147 @@
+//! `hookstead store`: the store as a whole.
+
+use std::io::IsTerminal;
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+use clap::{Args, Subcommand};
+use hookstead_core::{CheckProgress, CheckReport};
+use hookstead_store::OpenOptions;
+use serde_json::json;
+
+use crate::failure::{Exit, Failure};
+use crate::output::{self, GOOD, grouped};
+use crate::place::PlaceArgs;
+use crate::reader;
+
+const EXAMPLES: &str = "\
+Examples:
+  hookstead store check
+  hookstead store check --data /var/lib/hookstead --json";
+
+const JSON: &str = "\
+JSON: {\"ok\", \"store\", \"events\", \"bodies\", \"problem_count\", \"problems\": [{\"event\", \"what\"}]}; at most 1000 \
+problems are named. Exit code 1 if there is one.";
+
+/// Check the store
+#[derive(Debug, Args)]
+#[command(before_help = EXAMPLES)]
+pub(crate) struct StoreArgs {
+    #[command(subcommand)]
+    verb: StoreVerb,
+}
+
+#[derive(Debug, Subcommand)]
+enum StoreVerb {
+    Check(Check),
+}
+
+/// Read everything and compare it with its digests; every damaged event is named
+///
+/// A check changes nothing that is stored.
+#[derive(Debug, Args)]
+#[command(before_help = EXAMPLES, after_help = JSON)]
+struct Check {
+    /// Print one JSON document.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    place: PlaceArgs,
+}
+
+pub(crate) fn run(args: &StoreArgs) -> Result<()> {
+    let StoreVerb::Check(args) = &args.verb;
+    check(args)
+}
+
+fn check(args: &Check) -> Result<()> {
+    let config = args.place.load()?;
+    let url = &config.store.url;
+    // A damaged newest event refuses a start, but must not keep the check from naming it.
+    let options = OpenOptions { spot_check_events: 0, ..OpenOptions::default() };
+    let store = reader::open_store(&config, &options)?.ok_or_else(|| {
+        Failure::new(Exit::NotFound, "no-store", format!("there is no store at {url}"))
+            .fix("name its data folder with --data DIR, or its configuration with --config FILE")
+    })?;
+    let mut progress = Progress::new();
+    let report = store.check(&mut |seen| progress.show(seen))?;
+    progress.clear()?;
+    if args.json {
+        output::json(&document(&report, url))?;
+    } else {
+        print(&report, url)?;
+    }
+    verdict(&report)
+}
+
+fn document(report: &CheckReport, url: &str) -> serde_json::Value {
+    let problems: Vec<_> = report
+        .problems
+        .iter()
+        .map(|problem| json!({ "event": problem.event.map(|event| event.to_string()), "what": problem.what }))
+        .collect();
+    json!({
+        "ok": report.problem_count == 0,
+        "store": url,
+        "events": report.events,
+        "bodies": report.bodies,
+        "problem_count": report.problem_count,
+        "problems": problems,
+    })
+}
+
+fn print(report: &CheckReport, url: &str) -> Result<()> {
+    output::labelled("store", url)?;
+    let (events, bodies) = (grouped(report.events), grouped(report.bodies));
+    output::labelled(
+        "checked",
+        format_args!("{events} events, {bodies} bodies compared with their digests"),
+    )?;
+    if report.problem_count == 0 {
+        return output::labelled("result", format_args!("{GOOD}everything is as it was stored{GOOD:#}"));
+    }
+    for problem in &report.problems {
+        let event = problem.event.map_or_else(|| "the store".to_owned(), |event| event.to_string());
+        output::labelled("damaged", format_args!("{event}: {}", output::printable(&problem.what)))?;
+    }
+    let unnamed = report.problem_count - report.problems.len() as u64;
+    if unnamed > 0 { output::labelled("and", format_args!("{} more", grouped(unnamed))) } else { Ok(()) }
+}
+
+fn verdict(report: &CheckReport) -> Result<()> {
+    match report.problem_count {
+        0 => Ok(()),
+        count => Err(Failure::new(Exit::Failed, "damaged", format!("{} problems in the store", grouped(count)))
+            .fix("keep the file for an analysis, and restore the named events from a backup or from their providers")
+            .into()),
+    }
+}
+
+/// One line on a terminal that is written over and over.
+struct Progress {
+    on: bool,
+    shown_at: Option<Instant>,
+}
+
+impl Progress {
+    /// A person can read no faster.
+    const PAUSE: Duration = Duration::from_millis(100);
+
+    fn new() -> Self {
+        Self { on: std::io::stderr().is_terminal(), shown_at: None }
+    }
+
+    fn show(&mut self, seen: CheckProgress) {
+        if !self.on || self.shown_at.is_some_and(|at| at.elapsed() < Self::PAUSE) {
+            return;
+        }
+        self.shown_at = Some(Instant::now());
+        let text = format!("checking {} of {} events", grouped(seen.done), grouped(seen.total));
+        // Without a terminal to talk to there is nothing to show; the check itself goes on.
+        self.on = output::talk_over(&text).is_ok();
+    }
+
+    fn clear(&self) -> Result<()> {
+        if self.shown_at.is_some() { output::talk_over("") } else { Ok(()) }
+    }
+}

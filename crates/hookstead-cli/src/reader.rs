@@ -1,0 +1,82 @@
+//! Reading what is stored: from the running server where one lives, else from the store itself. Verbs do not
+//! notice which.
+
+mod offline;
+
+use anyhow::Result;
+use bytes::Bytes;
+use clap::Args;
+use hookstead_server::api::view::{EventView, EventsView};
+use tokio::runtime::Runtime;
+
+use crate::client::Client;
+use crate::cmd::runtime;
+use crate::place::PlaceArgs;
+use crate::running::Running;
+use offline::Offline;
+pub(crate) use offline::open as open_store;
+
+/// Which inbox is read.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Where")]
+pub(crate) struct WhereArgs {
+    /// A server's admin address, token in HOOKSTEAD_TOKEN [default: who runs on the data folder].
+    #[arg(long, value_name = "URL")]
+    server: Option<String>,
+    #[command(flatten)]
+    place: PlaceArgs,
+}
+
+/// Which events are listed.
+pub(crate) struct EventQuery {
+    pub(crate) source: Option<String>,
+    pub(crate) event_type: Option<String>,
+    pub(crate) limit: u16,
+    pub(crate) after: Option<String>,
+}
+
+/// A way to read.
+pub(crate) enum Reader {
+    /// By asking a server.
+    Server(Client, Runtime),
+    /// By opening the store.
+    Store(Offline),
+}
+
+impl Reader {
+    /// Finds the server, or opens the store if none runs.
+    pub(crate) fn open(args: &WhereArgs) -> Result<Self> {
+        let config = args.place.load()?;
+        if let Some(server) = &args.server {
+            return Ok(Self::Server(Client::at(server, &config.data)?, runtime()?));
+        }
+        match Running::find(&config)? {
+            Some(running) => Ok(Self::Server(Client::at(&running.admin, &config.data)?, runtime()?)),
+            None => Ok(Self::Store(Offline::open(&config)?)),
+        }
+    }
+
+    /// A page of events, the newest first.
+    pub(crate) fn events(&self, query: &EventQuery) -> Result<EventsView> {
+        match self {
+            Self::Server(client, runtime) => runtime.block_on(client.events(query)),
+            Self::Store(store) => store.events(query),
+        }
+    }
+
+    /// An event, by any of its names.
+    pub(crate) fn event(&self, selector: &str) -> Result<EventView> {
+        match self {
+            Self::Server(client, runtime) => runtime.block_on(client.event(selector)),
+            Self::Store(store) => store.event(selector),
+        }
+    }
+
+    /// The body of an event.
+    pub(crate) fn body(&self, selector: &str) -> Result<Bytes> {
+        match self {
+            Self::Server(client, runtime) => runtime.block_on(client.body(selector)),
+            Self::Store(store) => store.body(selector),
+        }
+    }
+}
