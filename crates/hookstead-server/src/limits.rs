@@ -65,6 +65,10 @@ pub const LINGER_BYTES_MAX: u64 = 8 * 1024 * 1024;
 /// Pause of the accept loop when the process has no file handles left, so that it does not spin.
 pub const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
+/// How long a stop waits for the first byte of a connection that is open and has sent nothing: enough for a
+/// request that is on its way.
+pub const SILENT_GRACE: Duration = Duration::from_millis(250);
+
 /// How long a stop waits for what is in flight.
 pub const DRAIN_TIME: Duration = Duration::from_secs(20);
 

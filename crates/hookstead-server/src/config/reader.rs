@@ -9,34 +9,26 @@ use std::time::Duration;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::problem::{ConfigProblem, Place, Shown, did_you_mean, place};
+use super::problem::{ConfigProblem, Place, did_you_mean, place};
 use super::units::{format_duration, format_size, parse_duration, parse_size};
 
 /// The text of a file and the problems found so far.
 pub(crate) struct Findings<'d> {
     text: &'d str,
+    /// What may be a secret and is never shown.
+    hidden: Vec<Range<usize>>,
     problems: RefCell<Vec<ConfigProblem>>,
 }
 
 impl<'d> Findings<'d> {
-    pub(crate) fn new(text: &'d str) -> Self {
-        Self { text, problems: RefCell::default() }
+    /// `hidden` is what may be a secret, wherever a line of it is shown.
+    pub(crate) fn new(text: &'d str, hidden: Vec<Range<usize>>) -> Self {
+        Self { text, hidden, problems: RefCell::default() }
     }
 
     /// Adds a problem with a place in the file.
     pub(crate) fn at(&self, span: &Range<usize>, key: &str, what: impl Into<String>, fix: impl Into<String>) {
-        self.push(place(self.text, span, Shown::Line), key, what, fix);
-    }
-
-    /// Adds a problem whose line may hold a secret.
-    pub(crate) fn at_hidden(
-        &self,
-        span: &Range<usize>,
-        key: &str,
-        what: impl Into<String>,
-        fix: impl Into<String>,
-    ) {
-        self.push(place(self.text, span, Shown::KeyOnly), key, what, fix);
+        self.push(self.place(span), key, what, fix);
     }
 
     /// Adds a problem anywhere.
@@ -57,7 +49,7 @@ impl<'d> Findings<'d> {
 
     /// A range as a place.
     pub(crate) fn place(&self, span: &Range<usize>) -> Place {
-        place(self.text, span, Shown::Line)
+        place(self.text, span, &self.hidden)
     }
 
     /// The line of a place in the file, from 1.
@@ -103,7 +95,7 @@ impl<'a> Section<'a> {
 
     /// Reports every key that is not among `known`.
     pub(crate) fn check_keys(&self, known: &[&str]) {
-        for (key, value) in self.table {
+        for (key, _) in self.table {
             let name: &str = key.get_ref();
             if known.contains(&name) {
                 continue;
@@ -118,13 +110,7 @@ impl<'a> Section<'a> {
             } else {
                 format!("known keys: {}", known.join(", "))
             };
-            // A mistyped `secret = "..."` must not put the secret on the screen.
-            let report = if value.get_ref().is_str() && self.path.starts_with("sources") {
-                Findings::at_hidden
-            } else {
-                Findings::at
-            };
-            report(self.findings, &key.span(), &self.key(name), what, fix);
+            self.findings.at(&key.span(), &self.key(name), what, fix);
         }
     }
 

@@ -11,12 +11,81 @@ use std::path::{Path, PathBuf};
 
 use hookstead_verify::{SECRET_BYTES_MAX, Secret};
 use toml::Spanned;
-use toml::de::DeValue;
+use toml::de::{DeTable, DeValue};
 
 use super::environment::Environment;
+use super::keys::KEYS;
 use super::reader::{Section, kind};
 
 const FORMS: &str = "write { env = \"NAME\" }, { file = \"/path\" } or { credential = \"NAME\" }";
+
+/// The keys of a source whose texts are no secrets, even where they are wrong.
+const HARMLESS: [&str; 8] =
+    ["provider", "scheme", "tolerance", "identity", "type", "on_conflict", "body", "success_status"];
+
+/// The tables of the file, beside those of sources, whose texts are no secrets.
+const HARMLESS_TABLES: [&str; 4] = ["server", "store", "limits", "observability"];
+
+/// The places of all texts that may be secrets: they stand where none should, under `secret` or under a key
+/// that nobody knows.
+pub(crate) fn suspects(root: &DeTable<'_>) -> Vec<Range<usize>> {
+    let mut found = Vec::new();
+    for (name, value) in root {
+        match (name.get_ref().as_ref(), value.get_ref()) {
+            (name, _) if HARMLESS_TABLES.contains(&name) => {}
+            ("sources", DeValue::Table(sources)) => {
+                for (_, source) in sources {
+                    suspects_of_source(source, &mut found);
+                }
+            }
+            _ => texts(value, &mut found),
+        }
+    }
+    found
+}
+
+fn suspects_of_source(source: &Spanned<DeValue<'_>>, found: &mut Vec<Range<usize>>) {
+    let DeValue::Table(table) = source.get_ref() else { return texts(source, found) };
+    for (key, value) in table {
+        match (key.get_ref().as_ref(), value.get_ref()) {
+            (key, _) if HARMLESS.contains(&key) => {}
+            (_, DeValue::Table(_)) if reference(value.get_ref()).is_ok() => {}
+            (_, DeValue::Array(items)) => {
+                let wrong = items.iter().filter(|item| reference(item.get_ref()).is_err());
+                wrong.for_each(|item| texts(item, found));
+            }
+            _ => texts(value, found),
+        }
+    }
+}
+
+/// Every text in a value, but for the names in references.
+fn texts(value: &Spanned<DeValue<'_>>, found: &mut Vec<Range<usize>>) {
+    match value.get_ref() {
+        DeValue::Table(table) => {
+            let named = |key: &str| matches!(key, "env" | "file" | "credential");
+            let others = table.iter().filter(|(key, _)| !named(key.get_ref().as_ref()));
+            others.for_each(|(_, value)| texts(value, found));
+        }
+        DeValue::Array(items) => items.iter().for_each(|item| texts(item, found)),
+        DeValue::String(_) => found.push(value.span()),
+        _ => {}
+    }
+}
+
+/// The values of all lines that are no TOML and not plainly harmless: a secret without quotation marks.
+pub(crate) fn suspects_of_text(text: &str) -> Vec<Range<usize>> {
+    let mut at = 0;
+    let value = |line: &str| {
+        let begin = at;
+        at += line.len();
+        let (key, _) = line.split_once('=')?;
+        let is_secret = |key: &str| key == "secret" || key == "secrets";
+        let harmless = KEYS.iter().any(|known| known.name == key.trim() && !is_secret(known.name));
+        (!harmless).then(|| begin + key.len() + 1..begin + line.trim_end().len())
+    };
+    text.split_inclusive('\n').filter_map(value).collect()
+}
 
 /// Where a secret is kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -77,7 +146,7 @@ impl Lookup<'_> {
                 DeValue::Array(items) => values.extend(items.iter()),
                 other => {
                     let what = format!("expected a list of secrets, found {}", kind(other));
-                    section.findings.at_hidden(
+                    section.findings.at(
                         &value.span(),
                         &section.key("secrets"),
                         what,
@@ -108,12 +177,7 @@ impl Lookup<'_> {
         match result {
             Ok(found) => Some(found),
             Err(Fault { what, fix }) => {
-                let report = if value.get_ref().is_table() {
-                    super::reader::Findings::at
-                } else {
-                    super::reader::Findings::at_hidden
-                };
-                report(section.findings, &value.span(), &section.key("secret"), what, fix);
+                section.findings.at(&value.span(), &section.key("secret"), what, fix);
                 None
             }
         }

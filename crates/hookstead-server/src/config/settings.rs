@@ -15,7 +15,7 @@ use super::environment::{ConfigSource, Environment};
 use super::keys::{SECTIONS, names};
 use super::problem::{ConfigErrors, ConfigProblem, Place, did_you_mean};
 use super::reader::{Findings, Section};
-use super::secret::Lookup;
+use super::secret::{Lookup, suspects, suspects_of_text};
 use super::sources::{self, SourceConfig, Surroundings};
 use crate::limits;
 use crate::telemetry::LogFormat;
@@ -161,14 +161,16 @@ impl Config {
             Ok(text) => text.unwrap_or_default(),
             Err(what) => return Err(ConfigErrors::new(shown, vec![unreadable(&what)])),
         };
-        let findings = Findings::new(&text);
         let (document, faults) = DeTable::parse_recoverable(&text);
-        for fault in &faults {
-            findings.at(&fault.span().unwrap_or_default(), "", format!("not TOML: {}", fault.message()), "");
-        }
         if !faults.is_empty() {
+            let findings = Findings::new(&text, suspects_of_text(&text));
+            for fault in &faults {
+                let what = format!("not TOML: {}", fault.message());
+                findings.at(&fault.span().unwrap_or_default(), "", what, "");
+            }
             return Err(ConfigErrors::new(shown, findings.into_problems()));
         }
+        let findings = Findings::new(&text, suspects(document.get_ref()));
         let root = Section::open("", document.span(), document.get_ref(), &findings);
         let loaded = Loading { source, file: file.as_deref(), origins: BTreeMap::new() }.load(&root);
         let problems = findings.into_problems();
@@ -484,7 +486,7 @@ fn check_sections(root: &Section<'_>) {
             Some(close) => format!("unknown table; did you mean [{close}]?"),
             None => format!("unknown table: hookstead {version} has no `{name}`"),
         };
-        root.findings.at_hidden(&span, name, what, format!("known tables: {}", SECTIONS.join(", ")));
+        root.findings.at(&span, name, what, format!("known tables: {}", SECTIONS.join(", ")));
     }
 }
 

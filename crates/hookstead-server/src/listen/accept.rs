@@ -19,13 +19,13 @@ use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::watch;
-use tokio::task::JoinSet;
+use tokio::task::{JoinError, JoinSet};
 use tokio::time::Instant;
 
 use super::activity::{Activity, Phase, Unread};
 use super::connections::{Connections, NoPlace, Place};
 use super::timed::{TimedStream, Times};
-use crate::limits::{ACCEPT_PAUSE, BACKLOG, HEAD_BYTES_MAX, HEADER_FIELDS_MAX};
+use crate::limits::{ACCEPT_PAUSE, BACKLOG, HEAD_BYTES_MAX, HEADER_FIELDS_MAX, SILENT_GRACE};
 
 /// The answer to a connection for which there is no place. It is the same for all, so that it costs nothing.
 const NO_PLACE: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\n\
@@ -70,29 +70,65 @@ where
 {
     let Listening { listener, connections, times } = listening;
     let mut tasks = JoinSet::new();
+    let begin =
+        |tasks: &mut JoinSet<()>, stream: TcpStream, peer: SocketAddr, stop: &watch::Receiver<Stop>| {
+            match connections.take(peer.ip()) {
+                Ok(place) => {
+                    let answer = answer.clone();
+                    let answer = move |request| answer(request, peer);
+                    tasks.spawn(connection(stream, place, answer, times, stop.clone()));
+                }
+                Err(no_place) => turn_away(&stream, peer, no_place),
+            }
+        };
     let until = loop {
         tokio::select! {
             until = stopped(&mut stop) => break until,
             accepted = listener.accept() => match accepted {
-                Ok((stream, peer)) => match connections.take(peer.ip()) {
-                    Ok(place) => {
-                        let answer = answer.clone();
-                        let answer = move |request| answer(request, peer);
-                        tasks.spawn(connection(stream, place, answer, times, stop.clone()));
-                    }
-                    Err(no_place) => turn_away(&stream, peer, no_place),
-                },
+                Ok((stream, peer)) => begin(&mut tasks, stream, peer, &stop),
                 Err(error) => pause(&error).await,
             },
-            Some(_ended) = tasks.join_next() => {}
+            Some(ended) = tasks.join_next() => report(ended),
         }
     };
-    drop(listener);
-    let all_ended = async { while tasks.join_next().await.is_some() {} };
+    for (stream, peer) in waiting(listener) {
+        begin(&mut tasks, stream, peer, &stop);
+    }
+    let all_ended = async {
+        while let Some(ended) = tasks.join_next().await {
+            report(ended);
+        }
+    };
     if tokio::time::timeout_at(until, all_ended).await.is_err() {
         tracing::warn!(connections.open = tasks.len(), "connections were cut: the time to finish is over");
         tasks.shutdown().await;
     }
+}
+
+/// A connection's task ends without a word, unless the program has a fault.
+fn report(ended: Result<(), JoinError>) {
+    if let Err(error) = ended {
+        tracing::error!(error = %error, "a connection's task did not end in order");
+    }
+}
+
+/// The connections that the kernel has made already and nobody has taken yet. Their senders may have sent a
+/// whole request: without this a stop would reset them.
+fn waiting(listener: TcpListener) -> Vec<(TcpStream, SocketAddr)> {
+    let accept_all = || -> io::Result<Vec<_>> {
+        // Asked directly, since the runtime may not have heard of them.
+        let listener = listener.into_std()?;
+        let mut waiting = Vec::new();
+        while let Ok((stream, peer)) = listener.accept() {
+            stream.set_nonblocking(true)?;
+            waiting.push((TcpStream::from_std(stream)?, peer));
+        }
+        Ok(waiting)
+    };
+    accept_all().unwrap_or_else(|error| {
+        tracing::warn!(error = %error, "connections that were waiting at the stop are lost");
+        Vec::new()
+    })
 }
 
 /// The end of the time to finish, once a stop was asked for.
@@ -145,7 +181,12 @@ async fn connection<F, B>(
         ended = connection.as_mut() => ended,
         _until = stopped(&mut stop) => {
             if !activity.has_received() {
-                return;
+                // hyper would close at once. What was sent a moment ago is still served; a connection that
+                // is only open in advance is not waited for.
+                let moment = tokio::time::timeout(SILENT_GRACE, connection.as_mut()).await;
+                if moment.is_ok() || !activity.has_received() {
+                    return;
+                }
             }
             connection.as_mut().graceful_shutdown();
             connection.await
