@@ -148,7 +148,8 @@ fn drop_cached(_file: &File) -> io::Result<()> {
 #[cfg(target_os = "linux")]
 fn file_system_of(dir: &Path) -> io::Result<FileSystem> {
     let magic = rustix::fs::statfs(dir).map_err(io::Error::from)?.f_type;
-    Ok(file_system_from_magic(u64::from_ne_bytes(i64::from(magic).to_ne_bytes()) & 0xffff_ffff))
+    // The field's type differs between machines; the numbers have 32 bits.
+    Ok(file_system_from_magic(magic as u64 & 0xffff_ffff))
 }
 
 #[cfg(not(target_os = "linux"))]

@@ -100,6 +100,8 @@ impl Target {
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
+        // Plans that do not depend on the values: else statements are prepared anew when values are bound.
+        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
         connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
         connection.busy_timeout(self.busy_timeout)?;
         connection.execute_batch(&format!("PRAGMA mmap_size = 0; PRAGMA cache_size = -{cache_kib};"))?;

@@ -16,6 +16,8 @@ mod event;
 mod extend;
 mod failure;
 mod files;
+#[cfg(test)]
+mod injected;
 mod ledger;
 mod list;
 mod migrations;

@@ -42,6 +42,17 @@ const SPOT_CHECK_BYTES_MAX: u64 = 4 * 1024 * 1024;
 
 /// Opens the database at `path`, made first if there is none.
 pub(crate) fn open(path: &Path, options: &OpenOptions, now: Timestamp) -> Result<Opened, OpenError> {
+    let store = open_store(path, options, now)?;
+    let lock = Arc::clone(&store.lock);
+    Ok(Opened { store: Arc::new(store), lock: Some(lock) })
+}
+
+/// The same, as what it is.
+pub(super) fn open_store(
+    path: &Path,
+    options: &OpenOptions,
+    now: Timestamp,
+) -> Result<SqliteStore, OpenError> {
     check_library()?;
     let fs = options.fs.as_ref();
     let path = std::path::absolute(path).map_err(io_error("find the folder of", path))?;
@@ -61,7 +72,7 @@ fn open_locked(
     options: &OpenOptions,
     lock: &Arc<StoreLock>,
     now: Timestamp,
-) -> Result<Opened, OpenError> {
+) -> Result<SqliteStore, OpenError> {
     let fs = options.fs.as_ref();
     let target = Target {
         path: path.to_owned(),
@@ -80,8 +91,11 @@ fn open_locked(
     }
     create::fill_log(fs, &wal, target.wal.bytes())?;
     let store = start(&target, options, Arc::clone(lock), now)?;
+    // The log was read or filled in one go, so that the page cache holds it in pieces of up to a megabyte,
+    // and Linux counts, and some file systems write, a whole piece for each frame that is changed in it.
+    forget_cached(fs, &wal)?;
     sync_folders(fs, folder)?;
-    Ok(Opened { store: Arc::new(store), lock: Some(Arc::clone(lock)) })
+    Ok(store)
 }
 
 /// Opens the connections and proves that they write what they should.

@@ -123,6 +123,12 @@ impl Writer {
         self.log.reset(&connection).map(drop)
     }
 
+    /// The connection, for tests to put failures into.
+    #[cfg(test)]
+    pub(super) fn connection_for_tests(&mut self) -> Option<&mut Connection> {
+        self.connection.as_mut()
+    }
+
     fn transact(
         &mut self,
         connection: &Connection,

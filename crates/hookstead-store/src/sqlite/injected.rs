@@ -1,0 +1,171 @@
+//! Tests of failures that are put into a store from within: a commit that fails, a disk without room, a
+//! file that is exchanged.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use hookstead_core::{
+    Acceptance, AcceptanceFacts, EventSelector, Identity, Outcome, ProviderEventId, Register, Scope,
+    SourceNumber, Store, StoreError, Timestamp, Write, Written,
+};
+use rusqlite::Connection;
+
+use super::open::open_store;
+use super::store::SqliteStore;
+use crate::open::OpenOptions;
+
+const NOW: Timestamp = Timestamp::from_secs(1_770_000_000);
+
+struct Fixture {
+    store: SqliteStore,
+    path: PathBuf,
+    /// Removed last.
+    _folder: tempfile::TempDir,
+}
+
+fn options() -> OpenOptions {
+    OpenOptions {
+        wal_bytes_max: 1024 * 1024,
+        busy_timeout: Duration::from_millis(50),
+        ..OpenOptions::default()
+    }
+}
+
+/// An open store with one source, in which an event has been committed.
+fn fixture() -> Fixture {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("events.db");
+    let store = open_store(&path, &options(), NOW).unwrap();
+    let name = "shop".parse().unwrap();
+    let register = Register::Source { name, identity_fingerprint: "id".into() };
+    store.apply(&[Write::Register(register)], NOW).unwrap();
+    accept(&store, "evt_0", 10).unwrap();
+    Fixture { store, path, _folder: folder }
+}
+
+fn acceptance(store: &SqliteStore, id: &str, body_bytes: usize) -> Write {
+    let id = ProviderEventId::new(id.as_bytes()).unwrap();
+    let identity = Identity { source: SourceNumber(1), scope: Scope::default(), id };
+    let key = &store.facts().identity_key;
+    let mut entropy = [0; 10];
+    entropy.copy_from_slice(&key.hash(&identity, 0).0[..10]);
+    let body = vec![b'x'; body_bytes];
+    let facts = AcceptanceFacts { received_at: NOW, ..AcceptanceFacts::default() };
+    Write::Accept(Box::new(Acceptance::new(key, identity, body.into(), facts, entropy)))
+}
+
+fn accept(store: &SqliteStore, id: &str, body_bytes: usize) -> Result<Outcome, StoreError> {
+    let written = store.apply(&[acceptance(store, id, body_bytes)], NOW)?;
+    match written.as_slice() {
+        [Written::Accepted(receipt)] => Ok(receipt.outcome),
+        other => panic!("an accept was answered {other:?}"),
+    }
+}
+
+fn events(store: &SqliteStore) -> u64 {
+    store.event(&EventSelector::Newest).unwrap().map_or(0, |event| event.seq.0)
+}
+
+/// What another connection reads.
+fn number(path: &PathBuf, column: &str) -> i64 {
+    let connection = Connection::open(path).unwrap();
+    connection.query_row(&format!("SELECT {column} FROM store"), [], |row| row.get(0)).unwrap()
+}
+
+/// Does something to the connection that writes.
+fn with_writer(store: &SqliteStore, act: impl FnOnce(&mut Connection)) {
+    let mut writer = store.writer.lock().unwrap();
+    act(writer.connection_for_tests().expect("the writer has a connection"));
+}
+
+fn has_connection(store: &SqliteStore) -> bool {
+    store.writer.lock().unwrap().connection_for_tests().is_some()
+}
+
+#[test]
+fn an_unknown_failure_of_a_commit_poisons_and_duplicates_are_refused_too() {
+    let Fixture { store, path, _folder } = fixture();
+    with_writer(&store, |connection| connection.commit_hook(Some(|| true)).unwrap());
+    let failed = accept(&store, "evt_1", 10);
+    assert!(matches!(failed, Err(StoreError::Poisoned { .. })), "{failed:?}");
+    assert!(!has_connection(&store), "the connection is dropped after a failed commit");
+    for id in ["evt_0", "evt_1", "evt_2"] {
+        let refused = accept(&store, id, 10);
+        assert!(matches!(refused, Err(StoreError::Poisoned { .. })), "{id}: {refused:?}");
+    }
+    assert!(matches!(store.probe(NOW), Err(StoreError::Poisoned { .. })), "poison stays");
+    assert_eq!(events(&store), 1, "reads go on");
+    drop(store);
+    let again = open_store(&path, &options(), NOW).unwrap();
+    assert_eq!(accept(&again, "evt_1", 10).unwrap(), Outcome::Stored, "the failed one was not kept");
+}
+
+#[test]
+fn after_no_room_the_connection_is_dropped_and_a_probe_comes_before_the_next_write() {
+    let Fixture { store, path, _folder } = fixture();
+    let full = |connection: &mut Connection| {
+        let pages: i64 = connection.pragma_query_value(None, "page_count", |row| row.get(0)).unwrap();
+        connection.pragma_update(None, "max_page_count", pages).unwrap();
+    };
+    let probes = number(&path, "probes");
+    with_writer(&store, full);
+    let failed = accept(&store, "evt_1", 200_000);
+    assert!(matches!(failed, Err(StoreError::Full { .. })), "{failed:?}");
+    assert!(!has_connection(&store));
+    assert_eq!(number(&path, "probes"), probes, "nothing was probed yet");
+    let barriers = number(&path, "barriers");
+    assert_eq!(accept(&store, "evt_0", 10).unwrap(), Outcome::Duplicate);
+    assert_eq!(number(&path, "probes"), probes + 1, "a probe was committed first");
+    assert_eq!(number(&path, "barriers"), barriers + 1, "and the duplicate rests on a commit of its own");
+    assert_eq!(accept(&store, "evt_1", 200_000).unwrap(), Outcome::Stored);
+    assert_eq!(events(&store), 2);
+}
+
+#[test]
+fn a_probe_that_cannot_be_committed_fails_and_may_be_tried_again() {
+    let Fixture { store, path, _folder } = fixture();
+    let foreign = Connection::open(&path).unwrap();
+    foreign.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let refused = store.probe(NOW);
+    assert!(matches!(refused, Err(StoreError::Busy { .. })), "{refused:?}");
+    assert!(matches!(accept(&store, "evt_1", 10), Err(StoreError::Busy { .. })), "no write without it");
+    foreign.execute_batch("ROLLBACK").unwrap();
+    store.probe(NOW).unwrap();
+    assert_eq!(accept(&store, "evt_1", 10).unwrap(), Outcome::Stored);
+}
+
+#[test]
+fn a_batch_that_fails_leaves_nothing_of_itself_in_memory() {
+    let Fixture { store, path, _folder } = fixture();
+    // A body that is damaged on disk makes the last write of the batch fail.
+    let raw = Connection::open(&path).unwrap();
+    raw.execute("UPDATE events SET body = x'00' WHERE seq = 1", []).unwrap();
+    let (stats, registry) = (store.stats().unwrap(), store.registry().unwrap());
+    let register = Register::Source { name: "mail".parse().unwrap(), identity_fingerprint: "id".into() };
+    let batch = [Write::Register(register), acceptance(&store, "evt_1", 10), acceptance(&store, "evt_0", 10)];
+    let failed = store.apply(&batch, NOW);
+    assert!(matches!(failed, Err(StoreError::Corrupt { .. })), "{failed:?}");
+    assert!(has_connection(&store), "a damaged record says nothing against the connection");
+    assert_eq!((store.stats().unwrap(), store.registry().unwrap()), (stats, registry));
+    assert_eq!(accept(&store, "evt_1", 10).unwrap(), Outcome::Stored);
+    assert_eq!(events(&store), 2);
+}
+
+#[test]
+fn a_database_that_was_exchanged_takes_no_more_writes() {
+    let Fixture { store, path, _folder } = fixture();
+    accept(&store, "evt_1", 10).unwrap();
+    let copy = path.with_extension("copy");
+    std::fs::copy(&path, &copy).unwrap();
+    std::fs::rename(&copy, &path).unwrap();
+    let refused = accept(&store, "evt_0", 10);
+    assert!(matches!(refused, Err(StoreError::Poisoned { .. })), "{refused:?}");
+}
+
+#[test]
+fn a_log_that_was_deleted_takes_no_more_writes() {
+    let Fixture { store, path, _folder } = fixture();
+    std::fs::remove_file(super::files::wal_path(&path)).unwrap();
+    let refused = accept(&store, "evt_1", 10);
+    assert!(matches!(refused, Err(StoreError::Poisoned { .. })), "{refused:?}");
+}
