@@ -1,21 +1,30 @@
-//! The conformance suite against [`MemoryStore`]: each case is a test of its own.
+//! The conformance suite and the model against [`MemoryStore`], and the proof that both can fail: stores that
+//! break a promise on purpose are found out.
 
 use std::sync::Arc;
 
-use hookstead_core::conformance::{Backend, Instance, cases};
+use hookstead_core::conformance::{Backend, Instance, cases, model};
 use hookstead_core::{MemoryStore, Store};
 use libtest_mimic::{Arguments, Trial};
 
+#[path = "memory/broken.rs"]
+mod broken;
+#[path = "memory/found_out.rs"]
+mod found_out;
+
 fn main() {
-    let trials = cases()
-        .into_iter()
-        .map(|case| {
-            Trial::test(format!("conformance::{}", case.name), move || {
-                case.run(&Memory);
-                Ok(())
-            })
+    let case = |case: hookstead_core::conformance::Case| {
+        Trial::test(format!("conformance::{}", case.name), move || {
+            case.run(&Memory);
+            Ok(())
         })
-        .collect();
+    };
+    let mut trials: Vec<_> = cases().into_iter().map(case).collect();
+    trials.push(Trial::test("conformance::model::random_operations", || {
+        model::check(&Memory);
+        Ok(())
+    }));
+    trials.extend(found_out::trials());
     libtest_mimic::run(&Arguments::from_args(), trials).exit();
 }
 

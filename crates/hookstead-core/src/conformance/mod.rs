@@ -17,6 +17,7 @@ mod expiry;
 mod extend;
 mod identity;
 mod lists;
+pub mod model;
 mod people;
 mod picture;
 mod races;

@@ -1,5 +1,7 @@
 //! Everything that readers see of a store, taken at one moment and comparable with another moment or store.
 
+use std::fmt::Debug;
+
 use crate::attempt::Attempt;
 use crate::delivery::Delivery;
 use crate::event::{Body, Conflict, Event};
@@ -13,14 +15,14 @@ use crate::time::Timestamp;
 /// What a store shows. Of the redeliveries, those that were asked for.
 #[derive(Debug, PartialEq)]
 pub(super) struct Picture {
-    registry: Registry,
+    pub(super) registry: Registry,
     stats: Stats,
-    next_due: Option<Timestamp>,
-    events: Vec<Event>,
+    pub(super) next_due: Option<Timestamp>,
+    pub(super) events: Vec<Event>,
     bodies: Vec<(EventId, Option<Body>)>,
-    deliveries: Vec<Delivery>,
-    attempts: Vec<(DeliveryId, Vec<Attempt>)>,
-    conflicts: Vec<Conflict>,
+    pub(super) deliveries: Vec<Delivery>,
+    pub(super) attempts: Vec<(DeliveryId, Vec<Attempt>)>,
+    pub(super) conflicts: Vec<Conflict>,
     variant_bodies: Vec<(EventId, u16, Option<Body>)>,
     runs: Vec<RunReceipt>,
     redeliveries: Vec<Option<Redelivery>>,
@@ -57,21 +59,34 @@ impl Picture {
         }
     }
 
-    /// The parts in which two pictures differ, for people: the name, then both sides.
+    /// Where two pictures differ, for people: the part, then what only this one shows, then what only the
+    /// other one shows.
     pub(super) fn differences(&self, other: &Self) -> Vec<String> {
         let mut found = Vec::new();
         macro_rules! compare {
-            ($($part:ident),+) => {
-                $(if self.$part != other.$part {
-                    let (one, two) = (&self.$part, &other.$part);
-                    found.push(format!("{}:\n  {one:?}\n  {two:?}", stringify!($part)));
-                })+
+            ($of:path: $($part:ident),+) => {
+                $(found.extend($of(stringify!($part), &self.$part, &other.$part));)+
             };
         }
-        compare!(registry, stats, next_due, events, bodies, deliveries, attempts, conflicts);
-        compare!(variant_bodies, runs, redeliveries);
+        compare!(of_values: registry, stats, next_due);
+        compare!(of_lists: events, bodies, deliveries, attempts, conflicts, variant_bodies, runs, redeliveries);
         found
     }
+}
+
+fn of_values<T: PartialEq + Debug>(part: &str, one: &T, two: &T) -> Option<String> {
+    (one != two).then(|| format!("{part}:\n  {one:?}\n  {two:?}"))
+}
+
+fn of_lists<T: PartialEq + Debug>(part: &str, one: &[T], two: &[T]) -> Option<String> {
+    if one == two {
+        return None;
+    }
+    let only = |these: &[T], those: &[T]| {
+        let items = these.iter().filter(|item| !those.contains(item));
+        items.map(|item| format!("\n    {item:?}")).collect::<String>()
+    };
+    Some(format!("{part}:\n  only the first:{}\n  only the second:{}", only(one, two), only(two, one)))
 }
 
 /// Follows a list to its end.
