@@ -9,7 +9,7 @@ const TEMPLATE: &str = "{about-with-newline}\n{usage-heading} {usage}\n\n{before
 
 const EXAMPLES: &str = "\
 Examples:
-  hookstead demo                 the whole story in ten seconds, in a temporary folder
+  hookstead demo                 the whole story in a second, in a temporary folder
   hookstead serve                start an inbox; no configuration is needed
   hookstead send stripe          send it a signed sample
   hookstead events               look at what came in";

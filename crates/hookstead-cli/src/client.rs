@@ -132,6 +132,7 @@ impl Client {
                 Failure::new(Exit::NotAllowed, "forbidden", "the token does not allow this (403)")
                     .fix("make one with a larger role: hookstead token create --role operate")
             }
+            StatusCode::NOT_FOUND if refused.code == "unknown-source" => no_source(),
             StatusCode::NOT_FOUND => no_event(subject),
             StatusCode::GONE => erased(subject),
             _ => {
@@ -142,6 +143,12 @@ impl Client {
             }
         }
     }
+}
+
+/// The store has never seen the source.
+pub(crate) fn no_source() -> Failure {
+    Failure::new(Exit::NotFound, "unknown-source", "no event of this source was ever stored")
+        .fix("see which sources there are:   hookstead events")
 }
 
 /// There is no such event.

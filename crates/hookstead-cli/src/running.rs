@@ -9,6 +9,8 @@ use crate::failure::{Exit, Failure};
 
 /// A running server.
 pub(crate) struct Running {
+    /// Its process.
+    pub(crate) pid: u32,
     /// The address of its admin listener.
     pub(crate) admin: String,
     /// The address of its intake.
@@ -23,7 +25,7 @@ impl Running {
         };
         let address = |listener: &str| owner.address(listener).map(with_scheme);
         match (address("admin"), address("intake")) {
-            (Some(admin), Some(intake)) => Ok(Some(Self { admin, intake })),
+            (Some(admin), Some(intake)) => Ok(Some(Self { pid: owner.pid, admin, intake })),
             _ => Err(not_listening(config, owner.pid).into()),
         }
     }

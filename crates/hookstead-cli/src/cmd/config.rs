@@ -2,12 +2,15 @@
 
 use std::fs::OpenOptions;
 use std::io::{ErrorKind, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use clap::{Args, Subcommand};
-use hookstead_server::config::{FILE_NAME, Mode, Overrides, default_text};
-use serde_json::json;
+use hookstead_server::Config;
+use hookstead_server::config::{
+    ConfigErrors, ConfigProblem, FILE_NAME, Mode, Overrides, Place, ShownKey, default_text,
+};
+use serde::Serialize;
 
 use crate::failure::{Exit, Failure};
 use crate::output::{self, DIM};
@@ -152,45 +155,79 @@ fn check(args: &Check) -> Result<()> {
     }
 }
 
-fn check_json(loaded: Result<hookstead_server::config::Config>) -> Result<()> {
-    use hookstead_server::config::{ConfigErrors, Place};
+/// What a check found, for programs.
+#[derive(Serialize)]
+struct Document<'a> {
+    ok: bool,
+    file: Option<&'a Path>,
+    sources: Vec<&'a str>,
+    problems: Vec<Problem<'a>>,
+}
+
+#[derive(Serialize)]
+struct Problem<'a> {
+    key: &'a str,
+    what: &'a str,
+    fix: &'a str,
+    place: String,
+    line: Option<usize>,
+    column: Option<usize>,
+}
+
+fn check_json(loaded: Result<Config>) -> Result<()> {
     let error = match loaded {
         Ok(config) => {
-            let sources: Vec<&str> = config.sources.iter().map(|source| source.name.as_str()).collect();
-            return output::json(
-                &json!({ "ok": true, "file": config.file, "sources": sources, "problems": [] }),
-            );
+            let sources = config.sources.iter().map(|source| source.name.as_str()).collect();
+            let file = config.file.as_deref();
+            return output::json(&Document { ok: true, file, sources, problems: Vec::new() });
         }
         Err(error) => error,
     };
     let Some(errors) = error.downcast_ref::<ConfigErrors>() else { return Err(error) };
-    let problems: Vec<_> = errors
-        .problems()
-        .iter()
-        .map(|problem| {
-            let (place, line, column) = match &problem.place {
-                Place::File { line, column, .. } => ("file".to_owned(), Some(line), Some(column)),
-                Place::Environment(name) => (format!("environment {name}"), None, None),
-                Place::Flag(name) => (format!("option {name}"), None, None),
-                Place::Nowhere => ("nowhere".to_owned(), None, None),
-            };
-            let (key, what, fix) = (&problem.key, &problem.what, &problem.fix);
-            json!({ "key": key, "what": what, "fix": fix, "place": place, "line": line, "column": column })
-        })
-        .collect();
-    output::json(&json!({ "ok": false, "file": errors.file(), "sources": [], "problems": problems }))?;
-    Err(Failure::new(Exit::Refused, "config", format!("{} problems", problems.len())).into())
+    let problems: Vec<_> = errors.problems().iter().map(Problem::from).collect();
+    let count = problems.len();
+    output::json(&Document { ok: false, file: errors.file(), sources: Vec::new(), problems })?;
+    Err(Failure::new(Exit::Refused, "config", format!("{count} problems")).into())
+}
+
+impl<'a> From<&'a ConfigProblem> for Problem<'a> {
+    fn from(problem: &'a ConfigProblem) -> Self {
+        let (place, line, column) = match &problem.place {
+            Place::File { line, column, .. } => ("file".to_owned(), Some(*line), Some(*column)),
+            Place::Environment(name) => (format!("environment {name}"), None, None),
+            Place::Flag(name) => (format!("option {name}"), None, None),
+            Place::Nowhere => ("nowhere".to_owned(), None, None),
+        };
+        Self { key: &problem.key, what: &problem.what, fix: &problem.fix, place, line, column }
+    }
+}
+
+/// What is in force, for programs.
+#[derive(Serialize)]
+struct Shown<'a> {
+    file: Option<&'a Path>,
+    data: &'a Path,
+    values: Vec<Value>,
+}
+
+#[derive(Serialize)]
+struct Value {
+    key: String,
+    value: String,
+    origin: String,
 }
 
 fn show(args: &Show) -> Result<()> {
     let config = args.place.load()?;
     let shown = config.show();
     if args.json {
-        let values: Vec<_> = shown
-            .iter()
-            .map(|key| json!({ "key": key.key, "value": key.value, "origin": key.origin.to_string() }))
-            .collect();
-        return output::json(&json!({ "file": config.file, "data": config.data, "values": values }));
+        let value = |key: &ShownKey| Value {
+            key: key.key.clone(),
+            value: key.value.clone(),
+            origin: key.origin.to_string(),
+        };
+        let values = shown.iter().map(value).collect();
+        return output::json(&Shown { file: config.file.as_deref(), data: &config.data, values });
     }
     let width = shown.iter().map(|key| key.key.len() + key.value.len() + 3).max().unwrap_or_default().min(72);
     let file = config.file.as_deref().map_or_else(|| "none".to_owned(), |file| file.display().to_string());

@@ -5,7 +5,7 @@ use anyhow::Result;
 use crate::output::{self, BOLD, DIM};
 
 const FIRST: [(&str, &str); 5] = [
-    ("hookstead demo", "the whole story in a few seconds: stored, repeated, forged, killed, still there"),
+    ("hookstead demo", "the whole story in a second: stored, repeated, forged, killed, still there"),
     ("hookstead serve", "start an inbox on http://127.0.0.1:4665; no configuration is needed"),
     ("hookstead send stripe", "send it a signed sample from a second terminal"),
     ("hookstead events", "look at what came in"),

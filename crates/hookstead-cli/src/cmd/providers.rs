@@ -4,25 +4,31 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use hookstead_verify::{Provider, Registry};
-use serde_json::json;
+use serde::Serialize;
 
 use crate::failure::{Exit, Failure};
 use crate::output;
+
+/// A provider, for programs.
+#[derive(Serialize)]
+struct Entry {
+    provider: &'static str,
+    title: &'static str,
+    events: Vec<&'static str>,
+    timestamp: bool,
+}
 
 /// Prints every provider that has sample events.
 pub(crate) fn list(json: bool) -> Result<()> {
     let providers = || Registry::builtin().iter().filter(|provider| !provider.samples().is_empty());
     if json {
-        let list: Vec<_> = providers()
-            .map(|provider| {
-                json!({
-                    "provider": provider.name(),
-                    "title": provider.title(),
-                    "events": events(provider),
-                    "timestamp": provider.has_timestamp(),
-                })
-            })
-            .collect();
+        let entry = |provider: &'static Arc<Provider>| Entry {
+            provider: provider.name(),
+            title: provider.title(),
+            events: events(provider),
+            timestamp: provider.has_timestamp(),
+        };
+        let list: Vec<_> = providers().map(entry).collect();
         return output::json(&list);
     }
     let rows = providers().map(|provider| {

@@ -154,7 +154,7 @@ impl Posting {
             last.put(&self.target.url, &sent.sample)?;
         }
         if self.json {
-            output::json(&sent.json(&self.target))?;
+            output::json(&sent.document(&self.target))?;
         } else {
             sent.print(&self.target)?;
         }

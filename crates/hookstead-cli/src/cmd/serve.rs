@@ -4,12 +4,14 @@ mod banner;
 
 use std::future::Future;
 use std::io;
+use std::path::Path;
 
 use anyhow::{Context, Result};
 use clap::Args;
 use hookstead_server::config::Overrides;
 use hookstead_server::{RunOutcome, Server, ServerFacts, StartError, telemetry, termination};
-use serde_json::json;
+use hookstead_store::OwnerRecord;
+use serde::Serialize;
 use tokio::sync::oneshot;
 
 use crate::failure::{Exit, Failure};
@@ -18,9 +20,9 @@ use crate::place::{self, PlaceArgs};
 
 const EXAMPLES: &str = "\
 Examples:
-  hookstead serve                                  no configuration is needed: loopback, a secret a provider
+  hookstead serve                          no configuration is needed
   hookstead serve --config prod.toml
-  hookstead serve --intake 127.0.0.1:0 --admin 127.0.0.1:0 --json    any free ports, told in one line";
+  hookstead serve --json --intake 127.0.0.1:0 --admin 127.0.0.1:0     on any free ports";
 
 const JSON: &str = "\
 JSON: one line on stdout when the server accepts: {\"ready\": true, \"intake\", \"admin\", \"store\", \"data\", \"pid\"}; \
@@ -100,25 +102,44 @@ fn say_ready(args: &Serve, facts: &ServerFacts) -> Result<()> {
     if !args.json {
         return banner::print(facts);
     }
-    output::json(&json!({
-        "ready": true,
-        "intake": format!("http://{}", facts.intake),
-        "admin": format!("http://{}", facts.admin),
-        "store": facts.store,
-        "data": facts.data,
-        "pid": std::process::id(),
-    }))
+    output::json(&Ready {
+        ready: true,
+        intake: format!("http://{}", facts.intake),
+        admin: format!("http://{}", facts.admin),
+        store: &facts.store,
+        data: &facts.data,
+        pid: std::process::id(),
+    })
+}
+
+/// The line of `--json`.
+#[derive(Serialize)]
+struct Ready<'a> {
+    ready: bool,
+    intake: String,
+    admin: String,
+    store: &'a str,
+    data: &'a Path,
+    pid: u32,
 }
 
 fn not_started(error: &StartError) -> anyhow::Error {
     let failure = Failure::new(exit_of(error), error.code(), error.to_string());
-    let failure = match error {
-        StartError::PortInUse { owner: Some(owner), .. } => failure.line("by", format!("hookstead, {owner}")),
-        _ => failure,
+    let failure = match owner(error) {
+        Some(owner) => failure.line("by", format!("hookstead, {owner}")),
+        None => failure,
     };
     let failure = causes(error).into_iter().fold(failure, |failure, cause| failure.line("why", cause));
     let fix = fix_of(error);
     if fix.is_empty() { failure.into() } else { failure.fix(fix).into() }
+}
+
+/// The server that is in the way of a port.
+fn owner(error: &StartError) -> Option<&OwnerRecord> {
+    match error {
+        StartError::PortInUse { owner, .. } => owner.as_ref(),
+        _ => None,
+    }
 }
 
 fn exit_of(error: &StartError) -> Exit {
@@ -129,14 +150,23 @@ fn exit_of(error: &StartError) -> Exit {
 }
 
 fn fix_of(error: &StartError) -> String {
-    match error {
-        StartError::PortInUse { .. } => "use the server that is there:   hookstead events\n\
-             or stop it:                     kill its process\n\
-             or take other ports here:       hookstead serve --intake 127.0.0.1:4675 --admin 127.0.0.1:4676"
+    match (error.code(), owner(error)) {
+        ("port-in-use", Some(owner)) => format!(
+            "use the one that runs:      hookstead events\n\
+             or stop it:                 kill {}\n\
+             or take other ports here:   {OTHER_PORTS}",
+            owner.pid
+        ),
+        ("port-in-use", None) => format!("take other ports:   {OTHER_PORTS}"),
+        ("store-in-use", _) => "use the one that runs:      hookstead events\n\
+             or stop it:                 kill PID\n\
+             or take another folder:     hookstead serve --data DIR"
             .to_owned(),
         _ => error.fix(),
     }
 }
+
+const OTHER_PORTS: &str = "hookstead serve --intake 127.0.0.1:4675 --admin 127.0.0.1:4676";
 
 /// What stands behind an error, without what its message says already.
 fn causes(error: &dyn std::error::Error) -> Vec<String> {

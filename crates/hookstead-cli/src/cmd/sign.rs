@@ -1,14 +1,18 @@
 //! `hookstead sign`: the headers that a provider would send with a body, without sending anything.
 
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use clap::Args;
 use hookstead_core::Timestamp;
 use hookstead_verify::SignedRequest;
-use serde_json::json;
+use serde::Serialize;
 
 use crate::cmd::send::{SecretArgs, Target};
 use crate::failure::{Exit, Failure};
@@ -119,21 +123,27 @@ fn print_headers(signed: &SignedRequest) -> Result<()> {
     Ok(())
 }
 
-fn document(signed: &SignedRequest, sample: &Sample, target: &Target) -> serde_json::Value {
-    use base64::Engine;
-    let headers: serde_json::Map<_, _> = signed
-        .headers
-        .iter()
-        .map(|(name, value)| (name.clone(), String::from_utf8_lossy(value).into_owned().into()))
-        .collect();
-    json!({
-        "provider": target.signer.provider().name(),
-        "method": signed.method,
-        "url": signed.url,
-        "id": sample.id,
-        "headers": headers,
-        "body_base64": base64::engine::general_purpose::STANDARD.encode(&signed.body),
-    })
+/// What was signed, for programs.
+#[derive(Serialize)]
+struct Document<'a> {
+    provider: &'a str,
+    method: &'a str,
+    url: &'a str,
+    id: &'a str,
+    headers: BTreeMap<&'a str, Cow<'a, str>>,
+    body_base64: String,
+}
+
+fn document<'a>(signed: &'a SignedRequest, sample: &'a Sample, target: &'a Target) -> Document<'a> {
+    let header = |(name, value): &'a (String, Vec<u8>)| (name.as_str(), String::from_utf8_lossy(value));
+    Document {
+        provider: target.signer.provider().name(),
+        method: &signed.method,
+        url: &signed.url,
+        id: &sample.id,
+        headers: signed.headers.iter().map(header).collect(),
+        body_base64: STANDARD.encode(&signed.body),
+    }
 }
 
 /// A command for a POSIX shell. The body is named by its file where there is one, else it stands in the command.

@@ -5,14 +5,15 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use clap::{Args, Subcommand};
-use hookstead_core::{CheckProgress, CheckReport};
+use hookstead_core::{CheckProblem, CheckProgress, CheckReport};
 use hookstead_store::OpenOptions;
-use serde_json::json;
+use serde::Serialize;
 
 use crate::failure::{Exit, Failure};
 use crate::output::{self, GOOD, grouped};
 use crate::place::PlaceArgs;
 use crate::reader;
+use crate::running::Running;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -38,7 +39,7 @@ enum StoreVerb {
 
 /// Read everything and compare it with its digests; every damaged event is named
 ///
-/// A check changes nothing that is stored.
+/// A check changes nothing that is stored. It needs the store for itself: stop its server first.
 #[derive(Debug, Args)]
 #[command(before_help = EXAMPLES, after_help = JSON)]
 struct Check {
@@ -57,6 +58,9 @@ pub(crate) fn run(args: &StoreArgs) -> Result<()> {
 fn check(args: &Check) -> Result<()> {
     let config = args.place.load()?;
     let url = &config.store.url;
+    if let Some(running) = Running::find(&config)? {
+        return Err(in_use(&running, url).into());
+    }
     // A damaged newest event refuses a start, but must not keep the check from naming it.
     let options = OpenOptions { spot_check_events: 0, ..OpenOptions::default() };
     let store = reader::open_store(&config, &options)?.ok_or_else(|| {
@@ -74,20 +78,43 @@ fn check(args: &Check) -> Result<()> {
     verdict(&report)
 }
 
-fn document(report: &CheckReport, url: &str) -> serde_json::Value {
-    let problems: Vec<_> = report
-        .problems
-        .iter()
-        .map(|problem| json!({ "event": problem.event.map(|event| event.to_string()), "what": problem.what }))
-        .collect();
-    json!({
-        "ok": report.problem_count == 0,
-        "store": url,
-        "events": report.events,
-        "bodies": report.bodies,
-        "problem_count": report.problem_count,
-        "problems": problems,
-    })
+fn in_use(running: &Running, url: &str) -> Failure {
+    let pid = running.pid;
+    Failure::new(Exit::Failed, "in-use", format!("a server has {url} open"))
+        .line("by", format!("process {pid}, {}", running.admin))
+        .fix(format!("stop it (kill {pid}), check, and start it again"))
+}
+
+/// What a check found, for programs.
+#[derive(Serialize)]
+struct Document<'a> {
+    ok: bool,
+    store: &'a str,
+    events: u64,
+    bodies: u64,
+    problem_count: u64,
+    problems: Vec<Problem<'a>>,
+}
+
+#[derive(Serialize)]
+struct Problem<'a> {
+    event: Option<String>,
+    what: &'a str,
+}
+
+fn document<'a>(report: &'a CheckReport, url: &'a str) -> Document<'a> {
+    let problem = |problem: &'a CheckProblem| {
+        let event = problem.event.map(|event| event.to_string());
+        Problem { event, what: &problem.what }
+    };
+    Document {
+        ok: report.problem_count == 0,
+        store: url,
+        events: report.events,
+        bodies: report.bodies,
+        problem_count: report.problem_count,
+        problems: report.problems.iter().map(problem).collect(),
+    }
 }
 
 fn print(report: &CheckReport, url: &str) -> Result<()> {

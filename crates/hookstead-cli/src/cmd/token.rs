@@ -3,7 +3,7 @@
 use anyhow::Result;
 use clap::{Args, Subcommand, ValueEnum};
 use hookstead_server::{folder, tokens};
-use serde_json::json;
+use serde::Serialize;
 
 use crate::output;
 use crate::place::PlaceArgs;
@@ -73,6 +73,14 @@ impl From<Role> for tokens::Role {
     }
 }
 
+/// The new token, for programs.
+#[derive(Serialize)]
+struct Document<'a> {
+    name: &'a str,
+    role: tokens::Role,
+    token: &'a str,
+}
+
 pub(crate) fn run(args: &TokenArgs) -> Result<()> {
     let TokenVerb::Create(args) = &args.verb;
     let config = args.place.load()?;
@@ -80,7 +88,7 @@ pub(crate) fn run(args: &TokenArgs) -> Result<()> {
     folder::prepare(&config.data)?;
     let token = tokens::create(&config.data, &args.name, role)?;
     if args.json {
-        return output::json(&json!({ "name": args.name, "role": role, "token": token }));
+        return output::json(&Document { name: &args.name, role, token: &token });
     }
     output::line(&token)?;
     let file = config.data.join(tokens::TOKENS_FILE);

@@ -15,7 +15,7 @@ use hookstead_server::api::view::{EventView, EventsView};
 use hookstead_store::{OpenError, OpenOptions};
 
 use super::EventQuery;
-use crate::client::{erased, no_event};
+use crate::client::{erased, no_event, no_source};
 use crate::failure::{Exit, Failure};
 use crate::sample::now;
 
@@ -32,7 +32,7 @@ impl Offline {
 
     pub(super) fn events(&self, query: &EventQuery) -> Result<EventsView> {
         let Some(store) = &self.store else { return Ok(EventsView::from(&nothing())) };
-        let Some(filter) = filter(store.as_ref(), query)? else { return Ok(EventsView::from(&nothing())) };
+        let filter = filter(store.as_ref(), query)?;
         let mut page = Page::first(query.limit, Order::NewestFirst);
         if let Some(after) = &query.after {
             page = page.after(after.parse().map_err(|error| usage("--after", &error))?);
@@ -94,18 +94,14 @@ fn nothing() -> List<Event> {
     List { items: Vec::new(), next: None, more: false }
 }
 
-/// The filter of a query; `None` if the source was never seen, so that nothing can match.
-fn filter(store: &dyn Store, query: &EventQuery) -> Result<Option<EventFilter>> {
+fn filter(store: &dyn Store, query: &EventQuery) -> Result<EventFilter> {
     let source = match &query.source {
-        Some(name) => match source(store, name)? {
-            Some(number) => Some(number),
-            None => return Ok(None),
-        },
+        Some(name) => Some(source(store, name)?.ok_or_else(no_source)?),
         None => None,
     };
     let event_type = query.event_type.as_deref().map(str::parse).transpose();
     let event_type = event_type.map_err(|error| usage("--type", &error))?;
-    Ok(Some(EventFilter { source, event_type, ..EventFilter::default() }))
+    Ok(EventFilter { source, event_type, ..EventFilter::default() })
 }
 
 fn source(store: &dyn Store, name: &str) -> Result<Option<SourceNumber>> {

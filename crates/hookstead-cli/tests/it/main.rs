@@ -6,9 +6,14 @@
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "what a test prints is part of its report")]
 
 mod conformance;
+mod demo;
 mod framing;
 mod harness;
+mod help;
 mod kill_loop;
 mod lifecycle;
+mod send;
 mod senders;
+mod terminal;
 mod traced;
+mod verbs;

@@ -1,7 +1,7 @@
 //! What `send` says of one request and its answer.
 
 use anyhow::Result;
-use serde_json::{Value, json};
+use serde::Serialize;
 
 use super::target::Target;
 use crate::failure::{Exit, Failure};
@@ -9,6 +9,24 @@ use crate::output::{self, BOLD, printable};
 use crate::post::Answer;
 use crate::sample::Sample;
 use crate::variation::Variation;
+
+/// A request and its answer for programs.
+#[derive(Serialize)]
+pub(super) struct Document<'a> {
+    provider: &'a str,
+    source: &'a str,
+    url: &'a str,
+    event_type: &'a str,
+    id: &'a str,
+    bytes: usize,
+    sent: &'static str,
+    status: u16,
+    outcome: Option<&'a str>,
+    event: Option<&'a str>,
+    code: Option<&'a str>,
+    ms: f64,
+    as_asked: bool,
+}
 
 /// A request that was answered.
 pub(super) struct Sent {
@@ -28,7 +46,8 @@ impl Sent {
         let Sample { event_type, id, body, .. } = &self.sample;
         let bytes = output::grouped(body.len() as u64);
         let how = match self.variation {
-            Variation::Fresh | Variation::Duplicate => format!("signed with {}", target.secret_from),
+            Variation::Fresh => format!("signed with {}", target.secret_from),
+            Variation::Duplicate => format!("the same again, signed with {}", target.secret_from),
             Variation::Conflict => format!("one byte changed, signed with {}", target.secret_from),
             Variation::Tamper => "changed after it was signed".to_owned(),
             Variation::Stale => "signed an hour ago".to_owned(),
@@ -37,12 +56,21 @@ impl Sent {
         let Answer { status, took, .. } = &self.answer;
         let took = output::took(*took);
         output::labelled("answer", format_args!("{BOLD}{status}{BOLD:#} in {took}   {}", self.meaning()))?;
-        match &self.answer.said.event {
+        match self.event_name(target) {
             Some(event) => {
-                output::labelled("see", format_args!("hookstead events show {}", printable(event)))
+                output::labelled("see", format_args!("hookstead events show {}", printable(&event)))
             }
             None => Ok(()),
         }
+    }
+
+    /// How the event is named that the answer speaks of: by what it says, else by the id that was sent.
+    fn event_name(&self, target: &Target) -> Option<String> {
+        let told = self.answer.said.event.clone();
+        told.or_else(|| {
+            let known = self.as_asked() && self.answer.status != 401;
+            known.then(|| format!("{}:{}", target.source, self.sample.id))
+        })
     }
 
     fn meaning(&self) -> String {
@@ -62,22 +90,22 @@ impl Sent {
     }
 
     /// The same for programs.
-    pub(super) fn json(&self, target: &Target) -> Value {
-        json!({
-            "provider": target.signer.provider().name(),
-            "source": target.source,
-            "url": target.url,
-            "event_type": self.sample.event_type,
-            "id": self.sample.id,
-            "bytes": self.sample.body.len(),
-            "sent": self.variation.name(),
-            "status": self.answer.status,
-            "outcome": self.answer.said.outcome,
-            "event": self.answer.said.event,
-            "code": self.answer.said.code,
-            "ms": output::millis(self.answer.took),
-            "as_asked": self.as_asked(),
-        })
+    pub(super) fn document<'a>(&'a self, target: &'a Target) -> Document<'a> {
+        Document {
+            provider: target.signer.provider().name(),
+            source: &target.source,
+            url: &target.url,
+            event_type: &self.sample.event_type,
+            id: &self.sample.id,
+            bytes: self.sample.body.len(),
+            sent: self.variation.name(),
+            status: self.answer.status,
+            outcome: self.answer.said.outcome.as_deref(),
+            event: self.answer.said.event.as_deref(),
+            code: self.answer.said.code.as_deref(),
+            ms: output::millis(self.answer.took),
+            as_asked: self.as_asked(),
+        }
     }
 
     /// An answer that was not asked for is a failure.
