@@ -4,8 +4,8 @@
 //! A success rests on a commit that SQLite reported as synced, on this connection. After any failed commit
 //! the connection is dropped, and nothing is accepted before a probe was committed through a new one and
 //! read back through a third: a connection that went on would acknowledge into a transaction that nobody
-//! commits. The first batch of a connection always commits, also if it holds nothing but duplicates: what it
-//! compares with may have been written by a process that died before its sync.
+//! commits. The first batch with events of a connection always commits, also if it holds nothing but duplicates:
+//! what it compares with may have been written by a process that died before its sync.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -148,7 +148,7 @@ impl Writer {
         let answers = carry_out(&mut batch, writes).map_err(|error| roll_back(connection, error))?;
         let (ledger, duplicates) = (batch.ledger, batch.duplicates);
         let must_commit = connection.total_changes() != changes_before
-            || self.barrier_due
+            || (self.barrier_due && decides_about_events(writes))
             || self.published.all_counted().len() + duplicates.len() > COUNTED_MAX;
         if must_commit {
             let chunk = self.counted_chunk(&duplicates);
@@ -156,7 +156,7 @@ impl Writer {
                 .and_then(|()| write_counts(connection, &chunk))
                 .map_err(|error| roll_back(connection, error))?;
             commit(connection).map_err(Failure::of_commit)?;
-            self.barrier_due = false;
+            self.barrier_due &= !decides_about_events(writes);
             self.published.all_counted().extend(duplicates);
             self.forget_counted(&chunk);
         } else {
@@ -268,6 +268,11 @@ impl Failure {
     fn of_commit(error: StoreError) -> Self {
         Self { error, connection_is_lost: true }
     }
+}
+
+/// Whether the answers of a batch may rest on what was there before this connection.
+fn decides_about_events(writes: &[Write]) -> bool {
+    writes.iter().any(|write| matches!(write, Write::Accept(_)))
 }
 
 fn begin(connection: &Connection) -> Result<(), StoreError> {
