@@ -72,12 +72,13 @@ pub const SILENT_GRACE: Duration = Duration::from_millis(250);
 /// How long a stop waits for what is in flight.
 pub const DRAIN_TIME: Duration = Duration::from_secs(20);
 
+/// How long before the end of a stop requests that are still arriving are refused with 503, so that each of
+/// them gets an answer.
+pub const LAST_ANSWERS_TIME: Duration = Duration::from_millis(500);
+
 /// How long a poisoned server goes on answering 503 (and reads) before the process ends: long enough for a
 /// load balancer and a person to see why.
 pub const FAILSTOP_LINGER: Duration = Duration::from_secs(10);
-
-/// How often the server looks whether the store is poisoned when no request tells it.
-pub const FAILSTOP_POLL: Duration = Duration::from_millis(500);
 
 /// Reads of the admin API that may be in the store at once; others wait for [`READ_WAIT`].
 pub const READS_MAX: usize = 8;

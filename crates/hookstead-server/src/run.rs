@@ -218,14 +218,7 @@ impl Server {
     /// Runs until `stop` is ready, or until the store is poisoned: then it goes on refusing (and reading) for
     /// `failstop_linger`, so that somebody can see why, and ends.
     pub async fn run(self, stop: impl Future<Output = ()>) -> RunOutcome {
-        let mut health = self.inbox.health();
-        let poisoned = async {
-            let found = health.wait_for(|health| matches!(health, Health::Poisoned(_))).await;
-            match found.map(|health| health.clone()) {
-                Ok(Health::Poisoned(reason)) => reason,
-                _ => std::future::pending().await,
-            }
-        };
+        let poisoned = poisoned(self.inbox.health());
         tokio::pin!(stop);
         tokio::select! {
             () = &mut stop => self.shutdown().await,
@@ -267,6 +260,15 @@ impl Task {
         if let Err(error) = self.handle.await {
             tracing::error!(error = %error, "an accept loop did not end in order");
         }
+    }
+}
+
+/// Ready with the reason once the store is poisoned. A store that recovers or closes is not.
+async fn poisoned(mut health: watch::Receiver<Health>) -> Arc<str> {
+    let found = health.wait_for(|health| matches!(health, Health::Poisoned(_))).await;
+    match found.map(|health| health.clone()) {
+        Ok(Health::Poisoned(reason)) => reason,
+        _ => std::future::pending().await,
     }
 }
 
@@ -390,13 +392,14 @@ fn times(config: &Config) -> Times {
 fn start_intake(listener: TcpListener, config: &Config, inbox: &Inbox, budget: &Arc<BodyBudget>) -> Task {
     let limits = &config.limits;
     let head_check = |source: &Source| HeadCheck::new(source, random_secret);
-    let intake = Arc::new(Intake::new(inbox.clone(), budget.clone(), limits.body_time, head_check));
+    let (stop, stopped) = watch::channel(Stop::default());
+    let intake = Intake::new(inbox.clone(), budget.clone(), limits.body_time, stopped.clone(), head_check);
+    let intake = Arc::new(intake);
     let answer = move |request, peer| {
         let intake = intake.clone();
         async move { intake.answer(request, peer).await }
     };
     let connections = Connections::new(limits.connections, Some(limits.connections_per_address));
-    let (stop, stopped) = watch::channel(Stop::default());
     let listening = Listening { listener, connections, times: times(config) };
     Task { stop, handle: tokio::spawn(serve(listening, answer, stopped)) }
 }
@@ -438,4 +441,22 @@ fn start_admin(
     let connections = Connections::new(ADMIN_CONNECTIONS_MAX, None);
     let listening = Listening { listener, connections, times: times(config) };
     Task { stop, handle: tokio::spawn(serve(listening, answer, stopped)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn only_a_poisoned_store_ends_the_server() {
+        let (health, seen) = watch::channel(Health::Ready);
+        let waiting = tokio::spawn(poisoned(seen));
+        for harmless in [Health::Recovering("no space".into()), Health::Ready] {
+            health.send_replace(harmless);
+            tokio::task::yield_now().await;
+            assert!(!waiting.is_finished());
+        }
+        health.send_replace(Health::Poisoned("fsync failed".into()));
+        assert_eq!(&*waiting.await.unwrap(), "fsync failed");
+    }
 }

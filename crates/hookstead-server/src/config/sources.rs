@@ -131,7 +131,9 @@ fn provider(name: &SourceName, section: &Section<'_>) -> Option<Arc<Provider>> {
         Some(provider) => Some(provider.clone()),
         None => {
             let known: Vec<&str> = registry.iter().map(|provider| provider.name()).collect();
-            let what = match did_you_mean(&wanted, known.iter().copied()) {
+            // Never towards less: nobody is led from a typing mistake to a source that checks nothing.
+            let checking = registry.iter().filter(|provider| provider.needs_secret());
+            let what = match did_you_mean(&wanted, checking.map(|provider| provider.name())) {
                 Some(close) => format!("there is no provider `{wanted}`; did you mean `{close}`?"),
                 None => format!("there is no provider `{wanted}`"),
             };

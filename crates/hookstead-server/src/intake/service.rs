@@ -22,8 +22,8 @@ use super::head::HeadCheck;
 use super::route::{Route, route};
 use super::throttle::Throttle;
 use super::{answer, framing};
-use crate::limits::HEAD_BYTES_MAX;
-use crate::listen::Unread;
+use crate::limits::{HEAD_BYTES_MAX, LAST_ANSWERS_TIME};
+use crate::listen::{Stop, Unread};
 use crate::problem::Problem;
 
 /// What answers the requests of all connections.
@@ -32,8 +32,12 @@ pub(crate) struct Intake {
     health: watch::Receiver<Health>,
     budget: Arc<BodyBudget>,
     body_time: Duration,
+    stop: watch::Receiver<Stop>,
     heads: HashMap<String, HeadCheck>,
+    /// For what strangers cause.
     refusals: Throttle,
+    /// For what the store causes: a flood of refusals must not hide it.
+    failures: Throttle,
 }
 
 /// Why a request was refused before its body was read, or because of it.
@@ -66,12 +70,22 @@ impl Intake {
         inbox: Inbox,
         budget: Arc<BodyBudget>,
         body_time: Duration,
+        stop: watch::Receiver<Stop>,
         head_check: impl Fn(&Source) -> Option<HeadCheck>,
     ) -> Self {
         let heads =
             inbox.sources().filter_map(|source| Some((source.name().to_string(), head_check(source)?)));
         let (heads, health) = (heads.collect(), inbox.health());
-        Self { inbox, health, budget, body_time, heads, refusals: Throttle::new() }
+        Self {
+            inbox,
+            health,
+            budget,
+            body_time,
+            stop,
+            heads,
+            refusals: Throttle::new(),
+            failures: Throttle::new(),
+        }
     }
 
     /// Answers one request.
@@ -134,7 +148,12 @@ impl Intake {
         if announced(&body).is_some_and(|announced| announced > limits.bytes_max) {
             return Err(Refused::new(self.too_large(head, source), Rest::Body(body)));
         }
-        read(body, limits, &self.budget).await.map_err(|fault| {
+        let read = tokio::select! {
+            biased;
+            read = read(body, limits, &self.budget) => read,
+            () = self.last_answers() => return Err(Refused::new(Problem::Stopping, Rest::Lost)),
+        };
+        read.map_err(|fault| {
             let problem = match fault {
                 BodyFault::TooLarge => self.too_large(head, source),
                 BodyFault::Busy => Problem::Busy,
@@ -143,6 +162,17 @@ impl Intake {
             };
             Refused::new(problem, Rest::Lost)
         })
+    }
+
+    /// Ready when a stop is so far that what is not here yet must be refused, to be answered at all.
+    async fn last_answers(&self) {
+        let mut stop = self.stop.clone();
+        let until = match stop.wait_for(|stop| *stop != Stop::Not).await.map(|stop| *stop) {
+            Ok(Stop::Until(until)) => until,
+            Ok(Stop::Not) | Err(_) => return,
+        };
+        let last = until.checked_sub(LAST_ANSWERS_TIME).unwrap_or(until);
+        tokio::time::sleep_until(last).await;
     }
 
     /// 413, unless the provider's record has something else refused first.
@@ -210,17 +240,20 @@ impl Intake {
 
     /// The one place where a refusal is logged: the reason is for the operator, never for the sender.
     fn log(&self, source: &Source, refusal: &Refusal, peer: IpAddr) {
-        let Some(suppressed) = self.refusals.admit(Instant::now()) else { return };
+        let failed = matches!(refusal, Refusal::Unavailable(_));
+        let throttle = if failed { &self.failures } else { &self.refusals };
+        let Some(suppressed) = throttle.admit(Instant::now()) else { return };
         let (name, code) = (source.name(), refusal.code());
-        match refusal {
-            Refusal::Unavailable(reason) => tracing::error!(
-                source.name = %name, refusal.code = code, reason = %reason, log.suppressed = suppressed,
+        if failed {
+            tracing::error!(
+                source.name = %name, refusal.code = code, reason = %refusal, log.suppressed = suppressed,
                 "an event could not be stored"
-            ),
-            Refusal::Rejected(_) | Refusal::Unidentified(_) => tracing::info!(
+            );
+        } else {
+            tracing::info!(
                 source.name = %name, refusal.code = code, reason = %refusal, peer.address = %peer,
                 log.suppressed = suppressed, "a request was refused"
-            ),
+            );
         }
     }
 }

@@ -1,9 +1,17 @@
 //! The server from outside: its configuration, its intake over real sockets, its admin API.
 
+// `cfg(test)` holds for all of this; said again, clippy sees that the helpers are tests as well.
+#[cfg(test)]
 mod admin;
+#[cfg(test)]
 mod config;
+#[cfg(test)]
 mod dev_mode;
+#[cfg(test)]
 mod harness;
+#[cfg(test)]
 mod intake;
+#[cfg(test)]
 mod limits;
+#[cfg(test)]
 mod stop;

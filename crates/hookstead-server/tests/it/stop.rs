@@ -33,22 +33,20 @@ async fn what_is_in_flight_is_answered() {
 }
 
 #[tokio::test]
-async fn a_stop_does_not_wait_for_ever() {
-    let running = start("[limits]\nbody_time = \"1h\"\n").await;
-    let mut client = running.connect().await;
-    client.write(&Signed::new("a", b"never sent").with("Expect", "100-continue").head()).await;
-    assert_eq!(client.reply().await.status, 100);
-    let folder = running.folder;
-    running.server.shutdown().await;
-
+async fn what_does_not_arrive_before_the_end_of_a_stop_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
     let mut config = config(folder.path(), "[limits]\nbody_time = \"1h\"\n");
-    config.server.drain = std::time::Duration::from_millis(50);
+    config.server.drain = std::time::Duration::from_millis(600);
     let server = Server::start(config).await.unwrap();
     let mut client = crate::harness::Client::connect(server.facts().intake).await;
     client.write(&Signed::new("a", b"never sent").with("Expect", "100-continue").head()).await;
     assert_eq!(client.reply().await.status, 100);
-    assert_eq!(within(server.run(ready(()))).await, RunOutcome::Stopped);
+    let stopping = tokio::spawn(server.run(ready(())));
+    let reply = client.reply().await;
+    assert_eq!((reply.status, reply.code().as_str(), reply.closes()), (503, "stopping", true));
+    assert_eq!(reply.header("retry-after"), Some("5"));
     client.ended().await;
+    assert_eq!(within(stopping).await.unwrap(), RunOutcome::Stopped);
 }
 
 #[tokio::test]
