@@ -15,17 +15,19 @@ use rusqlite::wal::CheckpointMode;
 use super::connect::Target;
 use super::failure::{Poison, writing};
 
-/// So many frames make a checkpoint worth its sync of the database.
+/// So many frames make a checkpoint worth its sync of the database, or a quarter of a log that is smaller.
 const FRAMES_WORTH: u32 = 500;
 
 /// The least time between two checkpoints by the thread.
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// What writer and thread share.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Log {
     /// Frames in the log at the newest commit.
     frames: AtomicU32,
+    /// So many make a checkpoint worth it.
+    frames_worth: u32,
     /// One checkpoint at a time: SQLite would answer the second one that it is busy, without waiting.
     running: Mutex<()>,
     wanted: Mutex<Wanted>,
@@ -48,6 +50,17 @@ pub(super) enum Reset {
 }
 
 impl Log {
+    /// A log that may have `frames_max` frames.
+    pub(super) fn new(frames_max: u32) -> Self {
+        Self {
+            frames: AtomicU32::new(0),
+            frames_worth: FRAMES_WORTH.min(frames_max / 4),
+            running: Mutex::new(()),
+            wanted: Mutex::default(),
+            woken: Condvar::new(),
+        }
+    }
+
     /// Frames in the log.
     pub(super) fn frames(&self) -> u32 {
         self.frames.load(Ordering::Acquire)
@@ -64,7 +77,7 @@ impl Log {
 
     /// Wakes the thread if there is enough to do.
     pub(super) fn committed(&self) {
-        if self.frames() >= FRAMES_WORTH {
+        if self.frames() >= self.frames_worth {
             lock(&self.wanted).checkpoint = true;
             self.woken.notify_one();
         }

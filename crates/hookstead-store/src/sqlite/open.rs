@@ -112,7 +112,7 @@ fn start(
         return Err(OpenError::Setting { setting, found });
     }
     schema::migrate(&mut connection, MIGRATIONS, now).map_err(|error| refused(&target.path, error))?;
-    let log = Arc::new(Log::default());
+    let log = Arc::new(Log::new(target.wal.frames));
     log.follow(&mut connection).map_err(|error| database_error("follow the log", error))?;
     let failed = |error| store_error("read the database", error);
     let identity_key = identity_key(&connection).map_err(failed)?;
@@ -130,6 +130,9 @@ fn start(
         connection,
     });
     writer.probe().map_err(|error| store_error("write a probe", error))?;
+    let anchor = target.reader().map_err(|error| database_error("open the database to read", error))?;
+    // Only a connection that has read something holds the database open.
+    schema::applied(&anchor, MIGRATIONS).map_err(|error| refused(&target.path, error))?;
     let poison = Arc::new(Poison::default());
     let checkpointer = Checkpointer::start(target.clone(), log, Arc::clone(&poison))
         .map_err(io_error("start a thread for", &target.path))?;
@@ -140,6 +143,7 @@ fn start(
         published,
         writer: Mutex::new(writer),
         readers: Readers::new(target.clone(), options.readers_max),
+        anchor: Mutex::new(Some(anchor)),
         checkpointer: Mutex::new(checkpointer),
         lock,
         closed: AtomicBool::new(false),

@@ -28,6 +28,10 @@ pub(super) struct SqliteStore {
     pub(super) published: Arc<Published>,
     pub(super) writer: Mutex<Writer>,
     pub(super) readers: Readers,
+    /// A connection that is idle for as long as the store is open. Without it a foreign process could be the
+    /// last one to close the database, at a moment when a failure has cost us our writer; SQLite removes the
+    /// log then.
+    pub(super) anchor: Mutex<Option<Connection>>,
     pub(super) checkpointer: Mutex<Checkpointer>,
     pub(super) lock: Arc<StoreLock>,
     pub(super) closed: AtomicBool,
@@ -86,6 +90,7 @@ impl SqliteStore {
             Err(_) => Ok(()),
         };
         self.readers.close_idle();
+        drop(self.anchor.lock().unwrap_or_else(PoisonError::into_inner).take());
         self.lock.release();
         written.inspect_err(|error| self.poison.note(error))
     }

@@ -2,8 +2,17 @@
 //! alone. Each case is a test of its own.
 
 mod backend;
+mod case;
+mod concurrency;
+mod damage;
+mod durability;
+mod open;
+mod refusal;
+mod scene;
+mod schema;
+mod wal;
 
-use hookstead_core::conformance::cases;
+use hookstead_core::conformance::{cases, model};
 use libtest_mimic::{Arguments, Trial};
 
 use backend::Sqlite;
@@ -15,5 +24,24 @@ fn main() {
             Ok(())
         })
     });
-    libtest_mimic::run(&Arguments::from_args(), conformance.collect()).exit();
+    let model = Trial::test("conformance::model::random_operations", || {
+        model::check(&Sqlite);
+        Ok(())
+    });
+    let own = [
+        concurrency::CASES,
+        damage::CASES,
+        durability::CASES,
+        open::CASES,
+        refusal::CASES,
+        schema::CASES,
+        wal::CASES,
+    ];
+    let own = own.into_iter().flatten().map(|(name, run)| {
+        Trial::test(*name, move || {
+            run();
+            Ok(())
+        })
+    });
+    libtest_mimic::run(&Arguments::from_args(), conformance.chain([model]).chain(own).collect()).exit();
 }

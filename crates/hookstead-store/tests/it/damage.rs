@@ -1,0 +1,159 @@
+//! Bytes that changed on the disk are found before anything rests on them.
+
+use hookstead_core::{BodySelector, StoreError};
+use hookstead_store::{OpenError, OpenOptions, open};
+use rusqlite::Connection;
+
+use crate::backend::{Folder, OPENED_AT, options};
+use crate::case::cases;
+use crate::scene::{accept, accepting, find, problems, register, try_accept};
+
+cases!("damage":
+    a_body_with_one_bit_changed_is_found,
+    a_body_that_grew_is_found,
+    a_body_that_shrank_is_found,
+    a_body_that_vanished_is_found,
+    a_changed_digest_is_found,
+    a_damaged_conflict_is_found,
+    a_damaged_newest_event_refuses_the_start,
+    an_event_that_is_missing_is_named,
+    an_identity_that_is_missing_or_points_elsewhere_is_named,
+    a_delivery_of_no_event_is_counted,
+    a_sound_store_has_no_problems,
+);
+
+const BODY: &[u8] = b"{\"amount\": 1000}";
+
+/// Stores two events, changes the first by `sql`, and expects that its duplicate, its conflict, its body and
+/// the check all find it, while the second is served as before.
+fn check_found(sql: &str) {
+    let folder = Folder::new();
+    let store = folder.open().store;
+    register(&store);
+    accept(&store, "evt_1", BODY);
+    accept(&store, "evt_2", BODY);
+    let id = find(&store, "evt_1").id;
+    edit(&folder, sql);
+    for body in [BODY, b"other"] {
+        let refused = try_accept(&store, "evt_1", body);
+        assert!(matches!(refused, Err(StoreError::Corrupt { .. })), "{sql}: {refused:?}");
+    }
+    let body = store.body(BodySelector::Event(id));
+    assert!(matches!(body, Err(StoreError::Corrupt { .. })), "{sql}: {body:?}");
+    let report = store.check(&mut |_| ()).expect("the check runs to its end");
+    assert_eq!(report.problem_count, 1, "{sql}: {:?}", report.problems);
+    assert_eq!(report.problems[0].event, Some(id), "{sql}");
+    assert_eq!((report.events, report.bodies), (2, if sql.contains("NULL") { 1 } else { 2 }));
+    accept(&store, "evt_2", BODY);
+}
+
+/// Changes the database behind the store's back.
+fn edit(folder: &Folder, sql: &str) {
+    let raw = Connection::open(folder.database()).expect("anybody can open it");
+    let changed = raw.execute(sql, []).expect("the edit is legal");
+    assert!(changed > 0, "{sql} changed nothing");
+}
+
+fn a_body_with_one_bit_changed_is_found() {
+    check_found("UPDATE events SET body = CAST('{\"amount\": 1001}' AS BLOB) WHERE seq = 1");
+}
+
+fn a_body_that_grew_is_found() {
+    check_found("UPDATE events SET body = CAST(body || ' ' AS BLOB) WHERE seq = 1");
+}
+
+fn a_body_that_shrank_is_found() {
+    check_found("UPDATE events SET body = substr(body, 1, length(body) - 1) WHERE seq = 1");
+}
+
+fn a_body_that_vanished_is_found() {
+    check_found("UPDATE events SET body = NULL WHERE seq = 1");
+}
+
+fn a_changed_digest_is_found() {
+    check_found("UPDATE events SET digest = zeroblob(32) WHERE seq = 1");
+}
+
+fn a_damaged_conflict_is_found() {
+    let folder = Folder::new();
+    let store = folder.open().store;
+    register(&store);
+    accept(&store, "evt_1", BODY);
+    accept(&store, "evt_1", b"other bytes");
+    let id = find(&store, "evt_1").id;
+    edit(&folder, "UPDATE variants SET body = CAST('Other bytes' AS BLOB)");
+    let body = store.body(BodySelector::Variant(id, 1));
+    assert!(matches!(body, Err(StoreError::Corrupt { .. })), "{body:?}");
+    assert_eq!(problems(&store), ["the body of variant 1 of event 0001 differs from its digest"]);
+}
+
+fn a_damaged_newest_event_refuses_the_start() {
+    let folder = Folder::new();
+    let store = folder.open().store;
+    register(&store);
+    accept(&store, "evt_1", BODY);
+    store.close(OPENED_AT).expect("it closes");
+    edit(&folder, "UPDATE events SET body = CAST('{\"amount\": 9000}' AS BLOB)");
+    let refused = open(&folder.url(), &options(), OPENED_AT);
+    let Err(OpenError::Damaged { what, .. }) = refused else { panic!("it was opened: {refused:?}") };
+    assert!(what.contains("event 0001"), "{what}");
+    let to_check = OpenOptions { spot_check_events: 0, ..options() };
+    let store = open(&folder.url(), &to_check, OPENED_AT).expect("it can be opened to be checked").store;
+    assert_eq!(problems(&store), ["the body of event 0001 differs from its digest"]);
+}
+
+fn an_event_that_is_missing_is_named() {
+    let folder = Folder::new();
+    let store = folder.open().store;
+    register(&store);
+    for n in 1..=3 {
+        accept(&store, &format!("evt_{n}"), BODY);
+    }
+    edit(&folder, "DELETE FROM events WHERE seq = 2");
+    assert_eq!(problems(&store), ["event 0002 is missing"]);
+    let refused = try_accept(&store, "evt_2", BODY);
+    assert!(matches!(refused, Err(StoreError::Corrupt { .. })), "{refused:?}");
+}
+
+fn an_identity_that_is_missing_or_points_elsewhere_is_named() {
+    let folder = Folder::new();
+    let store = folder.open().store;
+    register(&store);
+    for n in 1..=2 {
+        accept(&store, &format!("evt_{n}"), BODY);
+    }
+    edit(&folder, "UPDATE identities SET seq = 1 WHERE seq = 2");
+    assert_eq!(problems(&store), ["event 0002 is not in the index of identities"]);
+    edit(&folder, "DELETE FROM identities WHERE seq = 1");
+    let found = problems(&store);
+    assert!(found.contains(&"event 0001 is not in the index of identities".to_owned()), "{found:?}");
+    assert!(
+        found.contains(&"the index of identities and the events differ by 2 rows".to_owned()),
+        "{found:?}"
+    );
+    edit(&folder, "DELETE FROM event_ids WHERE seq = 2");
+    assert!(problems(&store).contains(&"event 0002 is not in the index of ids".to_owned()));
+}
+
+fn a_delivery_of_no_event_is_counted() {
+    let folder = Folder::new();
+    let store = folder.open().store;
+    register(&store);
+    accept(&store, "evt_1", BODY);
+    edit(&folder, "UPDATE work SET seq = 99");
+    assert_eq!(problems(&store), ["work and the events differ by 1 rows"]);
+}
+
+fn a_sound_store_has_no_problems() {
+    let folder = Folder::new();
+    let store = folder.open().store;
+    register(&store);
+    let batch: Vec<_> = (0..1_050).map(|n| accepting(&store, &format!("evt_{n}"), BODY)).collect();
+    store.apply(&batch, OPENED_AT).expect("all are legal");
+    accept(&store, "evt_7", BODY);
+    accept(&store, "evt_7", b"other bytes");
+    let mut steps = Vec::new();
+    let report = store.check(&mut |progress| steps.push((progress.done, progress.total))).expect("it runs");
+    assert_eq!((report.events, report.bodies, report.problem_count), (1_050, 1_051, 0));
+    assert_eq!(steps, [(500, 1_050), (1_000, 1_050), (1_050, 1_050)]);
+}

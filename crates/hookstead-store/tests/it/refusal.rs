@@ -1,0 +1,190 @@
+//! What is refused at the start, in words that help, and that nothing of it is written to.
+
+use std::ffi::OsString;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use hookstead_store::fs::{FileFacts, FileSystem, Fs, FsFile};
+use hookstead_store::{OpenError, OpenOptions, OsFs, open};
+use rusqlite::Connection;
+
+use crate::backend::{Folder, OPENED_AT, options};
+use crate::case::cases;
+use crate::scene::{accept, register};
+
+cases!("refusal":
+    an_unknown_scheme_is_answered_with_the_known_ones,
+    a_newer_database_is_refused_and_not_touched,
+    a_changed_migration_is_refused_and_not_touched,
+    a_database_of_another_program_is_refused_and_not_touched,
+    a_file_that_is_no_database_is_refused_and_not_touched,
+    a_folder_in_the_place_of_the_database_is_refused,
+    a_log_without_its_database_is_refused,
+    a_network_file_system_is_refused_before_anything_is_made,
+    a_folder_that_cannot_be_synced_is_refused,
+    a_log_that_cannot_be_evicted_is_refused,
+);
+
+fn refusal(folder: &Folder) -> OpenError {
+    open(&folder.url(), &options(), OPENED_AT).expect_err("it is refused")
+}
+
+/// A database of ours with an event, closed, and then changed by `sql`.
+fn changed(sql: &str) -> Folder {
+    let folder = Folder::new();
+    let store = folder.open().store;
+    register(&store);
+    accept(&store, "evt_1", b"{}");
+    store.close(OPENED_AT).expect("it closes");
+    drop(store);
+    let raw = Connection::open(folder.database()).expect("anybody can open it");
+    raw.execute_batch(sql).expect("the edit is legal");
+    folder
+}
+
+/// Expects that the refused open changed no byte of database and log. (SQLite makes an empty log where there
+/// was none, also to read.)
+fn check_untouched(folder: &Folder) -> OpenError {
+    let bytes =
+        || ["events.db", "events.db-wal"].map(|name| std::fs::read(folder.path(name)).unwrap_or_default());
+    let before = bytes();
+    let error = refusal(folder);
+    assert!(before == bytes(), "the refused database was written to");
+    error
+}
+
+fn an_unknown_scheme_is_answered_with_the_known_ones() {
+    for url in ["postgres://x", "events.db", "", "SQLITE:x", "memory:x"] {
+        let refused = open(url, &options(), OPENED_AT).expect_err("it is refused").to_string();
+        assert!(refused.contains("`memory:`") && refused.contains("`sqlite:PATH`"), "{refused}");
+    }
+    for url in ["sqlite:", "sqlite:/tmp/"] {
+        let refused = open(url, &options(), OPENED_AT).expect_err("it is refused");
+        assert!(matches!(refused, OpenError::NoPath { .. }), "{refused}");
+    }
+}
+
+fn a_newer_database_is_refused_and_not_touched() {
+    let folder = changed("INSERT INTO migrations VALUES (2, 'later', 'x', 1)");
+    let refused = check_untouched(&folder);
+    assert!(matches!(refused, OpenError::Newer { found: 2, known: 1, .. }), "{refused}");
+}
+
+fn a_changed_migration_is_refused_and_not_touched() {
+    let folder = changed("UPDATE migrations SET checksum = 'x'");
+    let refused = check_untouched(&folder);
+    assert!(matches!(refused, OpenError::Changed { number: 1, .. }), "{refused}");
+}
+
+fn a_database_of_another_program_is_refused_and_not_touched() {
+    let folder = Folder::new();
+    let raw = Connection::open(folder.database()).expect("it can be made");
+    raw.execute_batch("PRAGMA journal_mode = WAL; CREATE TABLE songs (title)").expect("it is legal");
+    drop(raw);
+    let refused = check_untouched(&folder);
+    assert!(matches!(refused, OpenError::Foreign { .. }), "{refused}");
+    assert!(!folder.path("events.db-wal").exists(), "no file was made beside it");
+    let stripped = changed("DROP TABLE migrations");
+    assert!(matches!(check_untouched(&stripped), OpenError::Foreign { .. }));
+}
+
+fn a_file_that_is_no_database_is_refused_and_not_touched() {
+    for bytes in [&b"x"[..], &[0; 4096]] {
+        let folder = Folder::new();
+        std::fs::write(folder.database(), bytes).expect("it can be written");
+        let refused = check_untouched(&folder);
+        assert!(matches!(refused, OpenError::Foreign { .. }), "{refused}");
+    }
+}
+
+fn a_folder_in_the_place_of_the_database_is_refused() {
+    let folder = Folder::new();
+    std::fs::create_dir(folder.database()).expect("it can be made");
+    assert!(matches!(refusal(&folder), OpenError::Foreign { .. }));
+}
+
+fn a_log_without_its_database_is_refused() {
+    let folder = Folder::new();
+    drop(folder.open());
+    std::fs::remove_file(folder.database()).expect("it is there");
+    let refused = check_untouched(&folder);
+    assert!(matches!(refused, OpenError::OrphanedLog { .. }), "{refused}");
+}
+
+/// The real disk, but for what it is told to say.
+#[derive(Debug, Default)]
+struct Faulty {
+    network: bool,
+    sync_dir: bool,
+    evict: bool,
+}
+
+impl Fs for Faulty {
+    fn create_dir(&self, dir: &Path) -> io::Result<()> {
+        OsFs.create_dir(dir)
+    }
+    fn create_new(&self, file: &Path) -> io::Result<Box<dyn FsFile>> {
+        OsFs.create_new(file)
+    }
+    fn open_or_create(&self, file: &Path) -> io::Result<Box<dyn FsFile>> {
+        OsFs.open_or_create(file)
+    }
+    fn open_read(&self, file: &Path) -> io::Result<Box<dyn FsFile>> {
+        OsFs.open_read(file)
+    }
+    fn facts(&self, path: &Path) -> io::Result<Option<FileFacts>> {
+        OsFs.facts(path)
+    }
+    fn list(&self, dir: &Path) -> io::Result<Vec<OsString>> {
+        OsFs.list(dir)
+    }
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        OsFs.rename(from, to)
+    }
+    fn hard_link(&self, file: &Path, name: &Path) -> io::Result<()> {
+        OsFs.hard_link(file, name)
+    }
+    fn remove(&self, file: &Path) -> io::Result<()> {
+        OsFs.remove(file)
+    }
+    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
+        if self.sync_dir { Err(io::Error::other("EIO")) } else { OsFs.sync_dir(dir) }
+    }
+    fn evict(&self, file: &Path) -> io::Result<()> {
+        if self.evict { Err(io::Error::other("EIO")) } else { OsFs.evict(file) }
+    }
+    fn file_system(&self, dir: &Path) -> io::Result<FileSystem> {
+        if self.network { Ok(FileSystem::Network("NFS")) } else { OsFs.file_system(dir) }
+    }
+}
+
+fn open_on(folder: &Folder, fs: Faulty) -> OpenError {
+    let options = OpenOptions { fs: Arc::new(fs), ..options() };
+    let url = format!("sqlite:{}", folder.path("new/events.db").display());
+    open(&url, &options, OPENED_AT).expect_err("it is refused")
+}
+
+fn a_network_file_system_is_refused_before_anything_is_made() {
+    let folder = Folder::new();
+    let refused = open_on(&folder, Faulty { network: true, ..Faulty::default() });
+    assert!(matches!(refused, OpenError::NetworkFileSystem { kind: "NFS", .. }), "{refused}");
+    assert!(!folder.path("new").exists());
+}
+
+fn a_folder_that_cannot_be_synced_is_refused() {
+    let folder = Folder::new();
+    let refused = open_on(&folder, Faulty { sync_dir: true, ..Faulty::default() });
+    assert!(
+        matches!(refused, OpenError::Io { .. }) && refused.to_string().contains("sync the folder"),
+        "{refused}"
+    );
+    let url = format!("sqlite:{}", folder.path("new/events.db").display());
+    open(&url, &options(), OPENED_AT).expect("the next start may succeed");
+}
+
+fn a_log_that_cannot_be_evicted_is_refused() {
+    let folder = Folder::new();
+    let refused = open_on(&folder, Faulty { evict: true, ..Faulty::default() });
+    assert!(refused.to_string().contains("sync and evict"), "{refused}");
+}
