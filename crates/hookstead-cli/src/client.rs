@@ -135,6 +135,7 @@ impl Client {
             StatusCode::NOT_FOUND if refused.code == "unknown-source" => no_source(),
             StatusCode::NOT_FOUND => no_event(subject),
             StatusCode::GONE => erased(subject),
+            _ if refused.code == "damaged" => damaged(subject),
             _ => {
                 let code = if refused.code.is_empty() { "no code" } else { &refused.code };
                 let title = refused.detail.as_deref().unwrap_or(&refused.title);
@@ -163,6 +164,12 @@ pub(crate) fn no_event(selector: &str) -> Failure {
 pub(crate) fn erased(selector: &str) -> Failure {
     Failure::new(Exit::NotFound, "erased", format!("the body of `{selector}` was erased by retention"))
         .fix(format!("what remains of it:   hookstead events show {selector}"))
+}
+
+/// The stored bytes do not fit their digest.
+fn damaged(selector: &str) -> Failure {
+    Failure::new(Exit::Failed, "damaged", format!("what is stored of `{selector}` does not fit its digest"))
+        .fix("find everything that is damaged:   hookstead store check")
 }
 
 fn token(data: &Path) -> Result<Option<String>> {

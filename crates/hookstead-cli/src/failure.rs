@@ -62,6 +62,12 @@ impl Failure {
         self
     }
 
+    /// Adds what stands behind an error, a line each.
+    #[must_use]
+    pub(crate) fn because(self, error: &dyn std::error::Error) -> Self {
+        causes(error).into_iter().fold(self, |failure, cause| failure.line("why", cause))
+    }
+
     /// With which code the process ends.
     pub(crate) fn exit(&self) -> Exit {
         self.exit
@@ -76,6 +82,22 @@ impl Failure {
     pub(crate) fn lines(&self) -> &[(&'static str, String)] {
         &self.lines
     }
+}
+
+/// What stands behind an error, without what its message says already.
+fn causes(error: &dyn std::error::Error) -> Vec<String> {
+    let mut causes: Vec<String> = Vec::new();
+    let mut said = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let text = error.to_string();
+        if !said.contains(&text) {
+            causes.push(text.clone());
+        }
+        said = text;
+        cause = error.source();
+    }
+    causes
 }
 
 impl fmt::Display for Failure {

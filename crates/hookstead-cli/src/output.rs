@@ -101,7 +101,7 @@ pub(crate) fn table<const COLUMNS: usize>(
 pub(crate) fn print_error(error: &anyhow::Error) {
     // What is wrong with a configuration comes with its lines and carets.
     let block = match error.downcast_ref::<ConfigErrors>() {
-        Some(errors) => errors.to_string(),
+        Some(errors) => config_block(errors),
         None => error_block(error),
     };
     // There is nowhere left to report that stderr is gone.
@@ -114,6 +114,12 @@ pub(crate) fn is_closed_pipe(error: &anyhow::Error) -> bool {
         .chain()
         .filter_map(|cause| cause.downcast_ref::<io::Error>())
         .any(|cause| cause.kind() == io::ErrorKind::BrokenPipe)
+}
+
+fn config_block(errors: &ConfigErrors) -> String {
+    let again =
+        errors.file().map(|file| format!("check again with: hookstead config check {}", file.display()));
+    format!("{errors}{}", again.unwrap_or_default())
 }
 
 fn error_block(error: &anyhow::Error) -> String {

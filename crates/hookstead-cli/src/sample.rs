@@ -74,7 +74,7 @@ impl Signer {
         })
     }
 
-    /// Whether the request would pass for a fresh one: then its age is nowhere signed.
+    /// Whether the request would pass now, as far as its provider and its secret decide.
     pub(crate) fn passes(&self, signed: &SignedRequest) -> Result<bool> {
         let secrets: Vec<Secret> = self.secret.iter().cloned().collect();
         let options = VerifyOptions { url: Some(signed.url.clone()), ..VerifyOptions::default() };

@@ -191,7 +191,9 @@ impl Posting {
         }
         signed.url = self.target.posted_url(&signed.url);
         let answer = self.sender.send(&signed).await?;
-        Ok(Sent { variation, sample, answer })
+        // Where the signed time stands in the body, no event can be repeated for long.
+        let expired = variation.repeats() && answer.status == 401 && !signer.passes(&signed)?;
+        Ok(Sent { variation, sample, answer, expired })
     }
 
     fn never_stale(&self) -> Failure {

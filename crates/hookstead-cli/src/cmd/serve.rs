@@ -71,8 +71,12 @@ pub(crate) fn run(args: &Serve) -> Result<()> {
         // Before anything is started: a signal that comes early must not be lost.
         let stop = stop(args.while_stdin)?;
         let server = Server::start(config).await.map_err(|error| not_started(&error))?;
-        say_ready(args, server.facts())?;
-        anyhow::Ok(server.run(stop).await)
+        if let Err(error) = say_ready(args, server.facts()) {
+            // Whoever started it will never know that it is there, so it goes in order.
+            server.shutdown().await;
+            return Err(error);
+        }
+        Ok(server.run(stop).await)
     })?;
     finish(outcome)
 }
@@ -129,7 +133,7 @@ fn not_started(error: &StartError) -> anyhow::Error {
         Some(owner) => failure.line("by", format!("hookstead, {owner}")),
         None => failure,
     };
-    let failure = causes(error).into_iter().fold(failure, |failure, cause| failure.line("why", cause));
+    let failure = failure.because(error);
     let fix = fix_of(error);
     if fix.is_empty() { failure.into() } else { failure.fix(fix).into() }
 }
@@ -167,22 +171,6 @@ fn fix_of(error: &StartError) -> String {
 }
 
 const OTHER_PORTS: &str = "hookstead serve --intake 127.0.0.1:4675 --admin 127.0.0.1:4676";
-
-/// What stands behind an error, without what its message says already.
-fn causes(error: &dyn std::error::Error) -> Vec<String> {
-    let mut causes: Vec<String> = Vec::new();
-    let mut said = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let text = error.to_string();
-        if !said.contains(&text) {
-            causes.push(text.clone());
-        }
-        said = text;
-        cause = error.source();
-    }
-    causes
-}
 
 fn finish(outcome: RunOutcome) -> Result<()> {
     match outcome {

@@ -73,21 +73,20 @@ pub(crate) fn open(config: &Config, options: &OpenOptions) -> Result<Option<Arc<
     if !file.is_some_and(Path::exists) {
         return Ok(None);
     }
-    let opened = hookstead_store::open(url, options, now()).map_err(refused)?;
+    let opened = hookstead_store::open(url, options, now()).map_err(|error| refused(&error))?;
     Ok(Some(opened.store))
 }
 
 /// Why a store cannot be read.
-fn refused(error: OpenError) -> anyhow::Error {
-    match &error {
-        OpenError::Locked { .. } => Failure::new(Exit::Failed, "in-use", error.to_string())
-            .fix("ask the process that has it: --server URL")
-            .into(),
-        OpenError::Damaged { .. } => Failure::new(Exit::Failed, "damaged", error.to_string())
-            .fix("hookstead store check names every damaged event")
-            .into(),
-        _ => error.into(),
-    }
+fn refused(error: &OpenError) -> Failure {
+    let (code, fix) = match error {
+        OpenError::Locked { .. } => ("in-use", "ask the process that has it: --server URL"),
+        OpenError::Damaged { .. } => ("damaged", "find everything that is damaged: hookstead store check"),
+        // The others say in their message what to do.
+        _ => ("store", ""),
+    };
+    let failure = Failure::new(Exit::Failed, code, error.to_string()).because(error);
+    if fix.is_empty() { failure } else { failure.fix(fix) }
 }
 
 fn nothing() -> List<Event> {

@@ -1,6 +1,7 @@
 //! The tour: it shows every step, checks itself, and leaves nothing behind.
 
 use std::fs;
+use std::process::Stdio;
 
 use serde_json::Value;
 
@@ -64,6 +65,39 @@ fn without_a_place_to_write_it_says_so() {
     let ran = terminal.ends(&["demo"], 1);
     assert!(ran.stderr.starts_with("error[no-folder]: "), "{ran:?}");
     assert!(ran.stderr.contains("  fix    point TMPDIR to a folder"), "{ran:?}");
+}
+
+#[test]
+fn what_is_set_for_another_server_is_left_alone() {
+    let mut terminal = Terminal::new();
+    let mine = terminal.path("mine.db");
+    terminal.set("HOOKSTEAD_STORE", &format!("sqlite:{}", mine.display()));
+    terminal.set("HOOKSTEAD_INTAKE", "127.0.0.1:1");
+    terminal.set("HOOKSTEAD_CONFIG", "nowhere.toml");
+    terminal.ok(&["demo"]);
+    assert!(!fs::exists(mine).expect("a home"));
+}
+
+#[test]
+fn an_end_in_the_middle_leaves_no_server_behind() {
+    let mut terminal = Terminal::new();
+    let folder = temporary_folder(&mut terminal);
+    // Nobody reads: the first step that is told, after the server has started, ends the tour.
+    let mut command = terminal.command(["demo", "--json"]);
+    let mut child = command.stdout(Stdio::piped()).spawn().expect("the binary starts");
+    drop(child.stdout.take());
+    assert_eq!(child.wait().expect("it ends").code(), Some(0), "a closed pipe is no error");
+    assert_eq!(fs::read_dir(&folder).expect("the folder is there").count(), 0, "its folder is gone");
+    let folder = folder.to_str().expect("a path of text");
+    assert_eq!(processes_that_name(folder), Vec::<String>::new());
+}
+
+/// The command lines of running processes in which a text stands.
+fn processes_that_name(text: &str) -> Vec<String> {
+    let processes = fs::read_dir("/proc").expect("/proc is there").filter_map(Result::ok);
+    // A process that has ended in the meantime has no command line to read.
+    let lines = processes.filter_map(|process| fs::read(process.path().join("cmdline")).ok());
+    lines.map(|line| String::from_utf8_lossy(&line).into_owned()).filter(|line| line.contains(text)).collect()
 }
 
 fn temporary_folder(terminal: &mut Terminal) -> std::path::PathBuf {

@@ -270,6 +270,19 @@ fn a_closed_pipe_is_no_error() {
 }
 
 #[test]
+fn a_taken_port_is_told_with_a_way_out() {
+    let (first, second) = (Terminal::new(), Terminal::new());
+    let server = first.serve();
+    let ran = second.ends(&["serve", "--intake", server.intake(), "--admin", "127.0.0.1:0"], 1);
+    let begin = format!("error[port-in-use]: {} is taken\n", server.intake());
+    assert!(ran.stderr.starts_with(&begin), "{ran:?}");
+    assert!(ran.stderr.contains("  fix    take other ports:   hookstead serve --intake "), "{ran:?}");
+    let again = first.ends(&["serve", "--intake", "127.0.0.1:0", "--admin", "127.0.0.1:0"], 1);
+    assert!(again.stderr.starts_with("error[store-in-use]: "), "{again:?}");
+    assert!(again.stderr.contains(&format!("pid {}", server.pid())), "{again:?}");
+}
+
+#[test]
 fn a_server_that_a_program_started_ends_with_it() {
     let terminal = Terminal::new();
     let mut command = terminal.command(["serve", "--json", "--while-stdin", "--intake", "127.0.0.1:0"]);

@@ -9,6 +9,7 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
+use hookstead_server::config::VARIABLES;
 use serde::Deserialize;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
@@ -137,6 +138,10 @@ fn command(stage: &Stage) -> Result<Command> {
         .stdout(Stdio::piped())
         .stderr(log)
         .kill_on_drop(true);
+    // What the person has set is for their own server: the demo must not touch its store.
+    for (variable, _) in VARIABLES {
+        command.env_remove(variable);
+    }
     Ok(command)
 }
 

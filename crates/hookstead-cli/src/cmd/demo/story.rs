@@ -1,6 +1,6 @@
 //! What happens in the tour, in order, and what each step must come to.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use anyhow::{Context, Result};
 use hookstead_core::Timestamp;
@@ -139,9 +139,10 @@ async fn remember(telling: &Telling, server: &Server, cast: &Cast, event: &str) 
     let count = client.events_counted().await?;
     let ok = body == cast.first.body && count == 1;
     let length = output::grouped(body.len() as u64);
-    let detail = match ok {
-        true => format!("all {length} bytes of it, and nothing else"),
-        false => format!("{count} events, {length} bytes of {}", cast.first.body.len()),
+    let detail = if ok {
+        format!("all {length} bytes of it, and nothing else")
+    } else {
+        format!("{count} events, {length} bytes of {}", cast.first.body.len())
     };
     let (step, title) = ("kept", "is the event still there?");
     telling.step(&Step { step, title, ok, took: begun.elapsed(), status: None, expected: None, detail })?;
@@ -159,8 +160,7 @@ async fn remember(telling: &Telling, server: &Server, cast: &Cast, event: &str) 
 async fn start(telling: &Telling, stage: &Stage, step: &'static str, title: &'static str) -> Result<Server> {
     let server = Server::start(stage).await?;
     let detail = format!("{}/in/{PROVIDER}", server.ready.intake);
-    let took: Duration = server.took;
-    telling.step(&Step { step, title, ok: true, took, status: None, expected: None, detail })?;
+    telling.step(&Step { step, title, ok: true, took: server.took, status: None, expected: None, detail })?;
     Ok(server)
 }
 

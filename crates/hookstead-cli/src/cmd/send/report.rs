@@ -33,6 +33,8 @@ pub(super) struct Sent {
     pub(super) variation: Variation,
     pub(super) sample: Sample,
     pub(super) answer: Answer,
+    /// Whether a repetition came too late for its own time.
+    pub(super) expired: bool,
 }
 
 impl Sent {
@@ -118,6 +120,11 @@ impl Sent {
         let url = &target.url;
         let wanted = self.variation.wanted();
         match status {
+            401 if self.expired => {
+                let message = "the last event holds its time in its body, and is too old to be repeated";
+                Failure::new(Exit::Refused, "expired", message)
+                    .fix(format!("send a new one first: hookstead send {}", target.signer.provider().name()))
+            }
             401 => Failure::new(Exit::Refused, "not-verified", format!("the signature was refused by {url}"))
                 .line("signed", format!("with {}", target.secret_from))
                 .fix("give the server and this command the same secret: --secret-env NAME"),

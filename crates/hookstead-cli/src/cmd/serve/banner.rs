@@ -23,7 +23,11 @@ pub(super) fn print(facts: &ServerFacts) -> Result<()> {
     row("intake", &format!("http://{}/in/<source>", facts.intake), &sources(facts))?;
     let token = format!("token in {}", short(&facts.data.join(ADMIN_TOKEN_FILE)));
     row("admin", &format!("http://{}", facts.admin), &token)?;
-    row("store", &store(&facts.store), "on disk before every success answer")?;
+    let promise = match facts.store.as_str() {
+        "memory:" => "in memory: nothing outlives this process",
+        _ => "on disk before every success answer",
+    };
+    row("store", &store(&facts.store), promise)?;
     output::line("")?;
     match (facts.mode, facts.sources.is_empty()) {
         (Mode::Dev, _) => {
