@@ -8,7 +8,7 @@ use aws_lc_rs::rand::{SecureRandom, SystemRandom};
 use hookstead_core::Timestamp;
 use rusqlite::{Connection, OpenFlags};
 
-use super::connect::{APPLICATION_ID, PAGE_BYTES, Target};
+use super::connect::{APPLICATION_ID, NotKept, PAGE_BYTES, Target, check_journal_mode};
 use super::migrations::MIGRATIONS;
 use crate::fs::Fs;
 use crate::open::OpenError;
@@ -48,15 +48,18 @@ fn build(
 ) -> Result<(), OpenError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let failed = |source| database_error("make a new database", source);
-    let mut connection = match &target.vfs {
+    let connect = || match &target.vfs {
         None => Connection::open_with_flags(path, flags),
         Some(vfs) => Connection::open_with_flags_and_vfs(path, flags, vfs.as_str()),
-    }
-    .map_err(failed)?;
+    };
+    let mut connection = connect().map_err(failed)?;
+    // Without syncs and without a journal on disk: nobody sees this file before our own sync of all of it,
+    // and a crash before that throws it away.
     let settings = format!(
         "PRAGMA page_size = {PAGE_BYTES};
          PRAGMA auto_vacuum = INCREMENTAL;
-         PRAGMA synchronous = EXTRA;
+         PRAGMA synchronous = OFF;
+         PRAGMA journal_mode = MEMORY;
          PRAGMA application_id = {APPLICATION_ID};"
     );
     connection.execute_batch(&settings).map_err(failed)?;
@@ -69,7 +72,12 @@ fn build(
         .execute("INSERT INTO store VALUES (1, ?1, 0, 0, 0, 0, 1)", [key.as_slice()])
         .and_then(|_| connection.execute_batch("PRAGMA journal_mode = WAL;"))
         .map_err(failed)?;
-    connection.close().map_err(|(_, source)| failed(source))
+    connection.close().map_err(|(_, source)| failed(source))?;
+    let again = connect().map_err(failed)?;
+    match check_journal_mode(&again).map_err(failed)? {
+        None => Ok(()),
+        Some(NotKept(setting, found)) => Err(OpenError::Setting { setting, found }),
+    }
 }
 
 /// Extends the log to its cap by writing zeros, which SQLite takes for the end of the log. Its blocks are

@@ -5,13 +5,15 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use hookstead_core::{
-    Acceptance, AcceptanceFacts, EventSelector, Identity, Outcome, ProviderEventId, Register, Scope,
-    SourceNumber, Store, StoreError, Timestamp, Write, Written,
+    Acceptance, AcceptanceFacts, Claim, DestinationNumber, EventSelector, Identity, Lease, Outcome,
+    ProviderEventId, Register, RetentionRule, RetryPolicy, Scope, Settle, SourceNumber, Store, StoreError,
+    Sweep, Swept, Timestamp, Verdict, Write, Written,
 };
 use rusqlite::Connection;
 
 use super::open::open_store;
 use super::store::SqliteStore;
+use super::sweep::EVENTS_LOOKED_AT_MAX;
 use crate::open::OpenOptions;
 
 const NOW: Timestamp = Timestamp::from_secs(1_770_000_000);
@@ -168,4 +170,70 @@ fn a_log_that_was_deleted_takes_no_more_writes() {
     std::fs::remove_file(super::files::wal_path(&path)).unwrap();
     let refused = accept(&store, "evt_1", 10);
     assert!(matches!(refused, Err(StoreError::Poisoned { .. })), "{refused:?}");
+}
+
+#[test]
+fn counts_of_duplicates_are_bounded_in_memory() {
+    let Fixture { store, path, _folder } = fixture();
+    let ids: Vec<String> = (0..300).map(|n| format!("evt_{n}")).collect();
+    let batch: Vec<Write> = ids.iter().map(|id| acceptance(&store, id, 10)).collect();
+    store.apply(&batch, NOW).unwrap();
+    let on_disk = || -> i64 {
+        let raw = Connection::open(&path).unwrap();
+        raw.query_row("SELECT count(*) FROM duplicates", [], |row| row.get(0)).unwrap()
+    };
+    let written_before = on_disk();
+    store.apply(&batch[..100], NOW).unwrap();
+    assert_eq!(on_disk(), written_before, "there is room in memory");
+    store.writer.lock().unwrap().set_counted_max_for_tests(200);
+    store.apply(&batch[100..], NOW).unwrap();
+    assert_eq!(on_disk(), 256, "as many as ride in one commit");
+    drop(store);
+    let store = open_store(&path, &options(), NOW).unwrap();
+    let seen = |id: &String| {
+        let id = ProviderEventId::new(id.as_bytes()).unwrap();
+        let identity = Identity { source: SourceNumber(1), scope: Scope::default(), id };
+        store.event(&EventSelector::Identity(identity)).unwrap().unwrap().duplicates.count
+    };
+    // The first event was stored with the fixture and came again with the batch that stored the others.
+    assert_eq!(seen(&ids[0]), 2);
+    assert!(ids[1..].iter().all(|id| seen(id) == 1));
+}
+
+#[test]
+fn a_search_for_what_may_be_erased_is_cut_and_goes_on() {
+    let Fixture { store, _folder, .. } = fixture();
+    let name = "app".parse().unwrap();
+    let register = Register::Destination { name, fingerprint: "to".into(), retry: RetryPolicy::default() };
+    store.apply(&[Write::Register(register)], NOW).unwrap();
+    // Events that are owed to nobody are never finished; the one behind all of them is.
+    let events = u64::from(EVENTS_LOOKED_AT_MAX) + 10;
+    for first in (0..events).step_by(500) {
+        let ids = first..events.min(first + 500);
+        let batch: Vec<Write> = ids.map(|n| acceptance(&store, &format!("old_{n}"), 1)).collect();
+        store.apply(&batch, NOW).unwrap();
+    }
+    let Write::Accept(last) = acceptance(&store, "finished", 1) else { panic!("it is an accept") };
+    let facts = AcceptanceFacts { destinations: vec![DestinationNumber(1)], ..last.facts().clone() };
+    let last =
+        Acceptance::new(&store.facts().identity_key, last.identity().clone(), "x".into(), facts, [1; 10]);
+    let claim = Claim { destination: DestinationNumber(1), max: 1, lease_for: Duration::from_secs(9) };
+    let written = store.apply(&[Write::Accept(Box::new(last)), Write::Claim(claim)], NOW).unwrap();
+    let Written::Claimed(leases) = &written[1] else { panic!("it is a claim") };
+    let Lease { delivery, token, .. } = leases[0];
+    let settle = Settle { delivery, token, verdict: Verdict::Done, attempt: None };
+    store.apply(&[Write::Settle(Box::new(settle))], NOW).unwrap();
+    let rule = RetentionRule {
+        source: SourceNumber(1),
+        finished_before: Some(NOW.plus(Duration::from_secs(1))),
+        unfinished_before: None,
+    };
+    let sweep =
+        || match store.apply(&[Write::Sweep(Sweep { retention: vec![rule], max: 10 })], NOW).unwrap()[0] {
+            Written::Swept(swept) => swept,
+            ref other => panic!("a sweep was answered {other:?}"),
+        };
+    assert_eq!(sweep(), Swept { expired: 0, erased: 0, more: true }, "the first step did not get there");
+    assert_eq!(sweep(), Swept { expired: 0, erased: 1, more: false });
+    assert_eq!(sweep(), Swept { expired: 0, erased: 0, more: true }, "the next search begins anew");
 }

@@ -14,7 +14,7 @@ use super::row;
 
 /// How many events a step looks at for one rule. Old events that may not go would otherwise be read again,
 /// all of them, inside each step's transaction.
-const EVENTS_LOOKED_AT_MAX: u32 = 20_000;
+pub(super) const EVENTS_LOOKED_AT_MAX: u32 = 20_000;
 
 /// How far commit times may lie behind sequence numbers: a clock that was set back between two runs of the
 /// process. Beyond it the search of a rule ends, since all that follows is newer.

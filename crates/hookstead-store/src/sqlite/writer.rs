@@ -43,6 +43,8 @@ pub(super) struct Writer {
     probe_due: bool,
     /// The number of frames at which resetting the log is tried again.
     reset_at: u32,
+    /// See [`COUNTED_MAX`].
+    counted_max: usize,
 }
 
 /// What a writer is made of.
@@ -71,6 +73,7 @@ impl Writer {
             barrier_due: true,
             probe_due: true,
             reset_at,
+            counted_max: COUNTED_MAX,
         }
     }
 
@@ -129,6 +132,12 @@ impl Writer {
         self.connection.as_mut()
     }
 
+    /// A bound that tests can reach.
+    #[cfg(test)]
+    pub(super) fn set_counted_max_for_tests(&mut self, counted_max: usize) {
+        self.counted_max = counted_max;
+    }
+
     fn transact(
         &mut self,
         connection: &Connection,
@@ -149,7 +158,7 @@ impl Writer {
         let (ledger, duplicates) = (batch.ledger, batch.duplicates);
         let must_commit = connection.total_changes() != changes_before
             || (self.barrier_due && decides_about_events(writes))
-            || self.published.all_counted().len() + duplicates.len() > COUNTED_MAX;
+            || self.published.all_counted().len() + duplicates.len() > self.counted_max;
         if must_commit {
             let chunk = self.counted_chunk(&duplicates);
             self.write_barrier(connection)

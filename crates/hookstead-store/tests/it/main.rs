@@ -6,18 +6,24 @@ mod case;
 mod concurrency;
 mod damage;
 mod durability;
+mod faults;
 mod open;
 mod refusal;
 mod scene;
 mod schema;
 mod wal;
 
+use std::process::ExitCode;
+
 use hookstead_core::conformance::{cases, model};
 use libtest_mimic::{Arguments, Trial};
 
 use backend::Sqlite;
 
-fn main() {
+fn main() -> ExitCode {
+    if let Some(code) = faults::child() {
+        return code;
+    }
     let conformance = cases().into_iter().map(|case| {
         Trial::test(format!("conformance::{}", case.name), move || {
             case.run(&Sqlite);
@@ -43,5 +49,9 @@ fn main() {
             Ok(())
         })
     });
-    libtest_mimic::run(&Arguments::from_args(), conformance.chain([model]).chain(own).collect()).exit();
+    libtest_mimic::run(
+        &Arguments::from_args(),
+        conformance.chain([model]).chain(own).chain(faults::trials()).collect(),
+    )
+    .exit_code()
 }
