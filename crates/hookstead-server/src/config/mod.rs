@@ -2,6 +2,7 @@
 
 mod environment;
 mod keys;
+mod load;
 mod problem;
 mod reader;
 mod secret;
@@ -9,6 +10,7 @@ mod settings;
 mod show;
 mod sources;
 mod units;
+mod values;
 
 pub use environment::{ConfigSource, Environment, FILE_NAME, Overrides, VARIABLES};
 pub use keys::{KEYS, Key};

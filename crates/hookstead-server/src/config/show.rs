@@ -1,6 +1,10 @@
 //! The configuration as text: a file to begin with, and what is in force with where each value came from.
 
 use std::fmt::Write;
+use std::time::Duration;
+
+use hookstead::OnConflict;
+use hookstead::verify::IdentityRule;
 
 use super::keys::KEYS;
 use super::settings::{Config, Origin};
@@ -99,21 +103,44 @@ impl Config {
 
     fn show_source(&self, source: &super::SourceConfig) -> Vec<ShownKey> {
         let references: Vec<String> = source.secret_references.iter().map(ToString::to_string).collect();
-        let tolerance = source
-            .tolerance_s
-            .map(|s| format!("\"{}\"", format_duration(std::time::Duration::from_secs(s.into()))));
+        let secrets = match references.as_slice() {
+            [] => None,
+            [one] => Some(("secret", one.clone())),
+            several => Some(("secrets", format!("[{}]", several.join(", ")))),
+        };
+        let tolerance = source.tolerance_s.map(|seconds| Duration::from_secs(seconds.into()));
+        let quoted = |text: &str| format!("{text:?}");
         let entries = [
-            ("provider", Some(format!("{:?}", source.provider.name()))),
-            ("secrets", (!references.is_empty()).then(|| format!("[{}]", references.join(", ")))),
-            ("tolerance", tolerance),
-            ("body", Some(format!("\"{}\"", format_size(source.body_bytes_max)))),
-            ("success_status", source.success_status.map(|status| status.to_string())),
+            Some(("provider", quoted(source.provider.name()))),
+            secrets,
+            tolerance.map(|tolerance| ("tolerance", quoted(&format_duration(tolerance)))),
+            Some(("identity", quoted(&identity(&source.identity)))),
+            source.event_type.as_ref().map(|place| ("type", quoted(&place.to_string()))),
+            Some(("on_conflict", quoted(on_conflict(source.on_conflict)))),
+            Some(("body", quoted(&format_size(source.body_bytes_max)))),
+            source.success_status.map(|status| ("success_status", status.to_string())),
         ];
-        let shown = |(name, value): (&str, Option<String>)| {
+        let shown = |(name, value): (&str, String)| {
             let key = format!("sources.{}.{name}", source.name);
             let origin = self.origin(&key);
-            value.map(|value| ShownKey { key, value, origin })
+            ShownKey { key, value, origin }
         };
-        entries.into_iter().filter_map(shown).collect()
+        entries.into_iter().flatten().map(shown).collect()
+    }
+}
+
+fn identity(rule: &IdentityRule) -> String {
+    match rule {
+        IdentityRule::Provider => "provider".to_owned(),
+        IdentityRule::Template(template) => template.to_string(),
+        IdentityRule::Body => "body".to_owned(),
+        IdentityRule::None => "none".to_owned(),
+    }
+}
+
+fn on_conflict(policy: OnConflict) -> &'static str {
+    match policy {
+        OnConflict::Refuse => "refuse",
+        OnConflict::Hold => "hold",
     }
 }

@@ -167,6 +167,18 @@ fn a_good_source_is_read_whole() {
     assert!(config.sources[1].event_type.is_some() && config.sources[1].provider.has_timestamp());
     assert_eq!(config.server.public_url.as_deref(), Some("https://hooks.example.com"));
     assert_eq!(config.server.drain, Duration::from_secs(20));
+
+    let shown = config.show();
+    let value = |key: &str| {
+        let shown = shown.iter().find(|shown| shown.key == key).unwrap_or_else(|| panic!("no {key}"));
+        (shown.value.clone(), shown.origin.clone())
+    };
+    let file = |text: &str, line| (text.to_owned(), Origin::File(line));
+    assert_eq!(value("sources.shop.provider"), file("\"stripe\"", 4));
+    assert_eq!(value("sources.shop.secrets"), file("[{ env = \"STRIPE\" }, { env = \"GITHUB\" }]", 5));
+    assert_eq!(value("sources.shop.on_conflict"), file("\"hold\"", 7));
+    assert_eq!(value("sources.partner.identity"), file("\"{json:/id}\"", 13));
+    assert_eq!(value("sources.github.provider"), ("\"github\"".to_owned(), Origin::Default));
 }
 
 #[test]
