@@ -70,7 +70,7 @@ mod wire;
 
 pub use handshake::HandshakeAnswer;
 pub use identity::{EVENT_ID_BYTES_MAX, Identified, IdentifyError, IdentityRule};
-pub use provider::{Ack, Confidence, Order, Provider, Retry, Sample, SecretFacts};
+pub use provider::{Ack, Confidence, Order, Processor, Provider, Retry, Sample, SecretFacts};
 pub use record::ProviderError;
 pub use registry::Registry;
 pub use request::{Headers, Request};

@@ -44,6 +44,7 @@ pub struct Provider {
     pub(crate) handshakes: Vec<Handshake>,
     pub(crate) retry: Retry,
     pub(crate) ack: Ack,
+    pub(crate) processor: Option<Processor>,
     pub(crate) samples: Vec<Sample>,
 }
 
@@ -89,6 +90,14 @@ pub enum Order {
     /// Id, time and body length by their form ([`Malformed`](crate::RejectionClass::Malformed)), then the
     /// window, then the signature.
     FormFirst,
+}
+
+/// What a processing run reads from a body, beside recording that it happened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Processor {
+    /// The body is a JSON object with a text `eventId`, which names the business event, and a `data`.
+    EventIdAndData,
 }
 
 /// What a record says of secrets, for the place where a person enters one.
@@ -275,6 +284,11 @@ impl Provider {
     /// The answer that it wants.
     pub fn ack(&self) -> &Ack {
         &self.ack
+    }
+
+    /// What a processing run reads from a body; `None`: nothing.
+    pub fn processor(&self) -> Option<Processor> {
+        self.processor
     }
 
     /// Made-up events for trying it out.

@@ -204,6 +204,7 @@ fn record(name: &str, scheme: raw::Scheme, id: Option<String>) -> raw::Record {
         handshake: Vec::new(),
         retry: raw::Retry::default(),
         ack: raw::Ack::default(),
+        run: raw::Run::default(),
         sample: Vec::new(),
     }
 }

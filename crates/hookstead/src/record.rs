@@ -63,6 +63,11 @@ impl Inbox {
 pub struct BlockingInbox(Inbox);
 
 impl BlockingInbox {
+    /// The inbox itself.
+    pub fn inbox(&self) -> &Inbox {
+        &self.0
+    }
+
     /// [`Inbox::record`], waiting on this thread for the commit.
     ///
     /// # Errors
@@ -86,7 +91,7 @@ impl BlockingInbox {
         event_id: impl AsRef<[u8]>,
         body: impl Into<Bytes>,
     ) -> Result<AcceptReceipt, RecordError> {
-        let inbox = &self.0;
+        let inbox = self.inbox();
         let (source, id) = inbox.parts(source, event_id.as_ref())?;
         let number = inbox.number_of_blocking(source)?;
         let identity = Identity { source: number, scope: Scope::default(), id };

@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use hookstead_core::{SourceName, SourceNumber};
-use hookstead_verify::{Provider, Secret, Verifier, VerifierError, VerifyOptions};
+use hookstead_verify::{Processor, Provider, Secret, Verifier, VerifierError, VerifyOptions};
 
 /// The largest body of a source whose provider and configuration say nothing else, in bytes.
 pub const BODY_BYTES_MAX: u64 = 1024 * 1024;
@@ -98,6 +98,11 @@ impl Source {
             Way::Verified(verifier) => Some(verifier),
             Way::Recorded => None,
         }
+    }
+
+    /// What a processing run reads from the bodies of the source's events.
+    pub(crate) fn processor(&self) -> Option<Processor> {
+        self.provider().and_then(|provider| provider.processor())
     }
 
     /// The fingerprint of the rule that makes the source's identities.

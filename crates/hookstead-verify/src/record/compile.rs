@@ -75,6 +75,7 @@ pub(crate) fn compile(name: &str, record: &raw::Record) -> Result<Provider, Misf
         handshakes: handshakes(&record.handshake)?,
         retry: retry(&record.retry),
         ack: ack(record),
+        processor: record.run.processor,
         samples: record.sample.iter().map(sample).collect(),
     };
     check_order(&provider).at(0..0)?;

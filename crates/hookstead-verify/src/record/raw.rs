@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde::de::{Deserializer, Error as _, SeqAccess, Visitor, value::SeqAccessDeserializer};
 use toml::Spanned;
 
-use crate::provider::{Confidence, Order};
+use crate::provider::{Confidence, Order, Processor};
 use crate::scheme::{Compare, Encoding, Hash};
 use crate::wire::time::Unit;
 
@@ -45,7 +45,16 @@ pub(crate) struct Record {
     #[serde(default)]
     pub(crate) ack: Ack,
     #[serde(default)]
+    pub(crate) run: Run,
+    #[serde(default)]
     pub(crate) sample: Vec<Sample>,
+}
+
+/// What a processing run reads from a body.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Run {
+    pub(crate) processor: Option<Processor>,
 }
 
 fn post() -> Vec<String> {

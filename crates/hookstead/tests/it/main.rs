@@ -2,4 +2,5 @@
 
 mod receive;
 mod record;
+mod replay;
 mod stores;
