@@ -65,10 +65,3 @@ async fn a_taken_address_and_a_taken_store_are_named() {
     assert_eq!(owner.as_ref().map(|owner| owner.pid), Some(std::process::id()), "{taken:?}");
     assert!(taken.fix().contains("--intake"), "{}", taken.fix());
 }
-
-#[test]
-fn outcomes_have_exit_codes() {
-    assert_eq!(RunOutcome::Stopped.exit_code(), 0);
-    assert_eq!(RunOutcome::Unclean(String::new()).exit_code(), 1);
-    assert_eq!(RunOutcome::FailStop(String::new()).exit_code(), 70);
-}

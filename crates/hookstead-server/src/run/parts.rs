@@ -1,0 +1,196 @@
+//! The parts that a server is put together from, one function each; in which order, `server` knows.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use hookstead::store::{OpenOptions, OwnerRecord};
+use hookstead::verify::{Provider, Secret};
+use hookstead::{Inbox, Source, SourceOptions};
+use http::Request;
+use hyper::body::Incoming;
+use hyper::service::Service;
+use hyper_util::service::TowerToHyperService;
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+
+use super::outcome::{ServerFacts, StartError};
+use super::server::Task;
+use crate::api::{Api, Hosts, Reads, router};
+use crate::config::{Config, Mode, SourceConfig, source_url};
+use crate::dev::{self, DevSecrets};
+use crate::intake::{BodyBudget, HeadCheck, Intake};
+use crate::limits::ADMIN_CONNECTIONS_MAX;
+use crate::listen::{Connections, Listening, Stop, Times, bind, serve};
+use crate::tokens::Tokens;
+
+/// Where a server listens.
+#[derive(Clone, Copy)]
+pub(super) struct Addresses {
+    pub(super) intake: SocketAddr,
+    pub(super) admin: SocketAddr,
+}
+
+/// Binds a listener, or says who has its address.
+pub(super) fn listen(
+    listener: &'static str,
+    address: SocketAddr,
+    config: &Config,
+) -> Result<TcpListener, StartError> {
+    bind(address).map_err(|source| match source.kind() {
+        io::ErrorKind::AddrInUse => {
+            StartError::PortInUse { listener, address, owner: owner_of(config, address) }
+        }
+        _ => StartError::Listen { listener, address, source },
+    })
+}
+
+/// Who has our store open, if it says that it listens at this address.
+fn owner_of(config: &Config, address: SocketAddr) -> Option<OwnerRecord> {
+    let owner = hookstead::store::owner_record(&config.store.url, &OpenOptions::default());
+    // Whoever cannot be read here is only not named in the message.
+    let owner = owner.ok().flatten()?;
+    owner.addresses.iter().any(|(_, known)| known.ends_with(&address.to_string())).then_some(owner)
+}
+
+/// The addresses that were bound, also where the port was left to the system.
+pub(super) fn addresses(intake: &TcpListener, admin: &TcpListener) -> Result<Addresses, StartError> {
+    let address_of = |listener, socket: &TcpListener| {
+        let unknown = SocketAddr::from(([0, 0, 0, 0], 0));
+        socket.local_addr().map_err(|source| StartError::Listen { listener, address: unknown, source })
+    };
+    Ok(Addresses { intake: address_of("intake", intake)?, admin: address_of("admin", admin)? })
+}
+
+/// Opens the inbox on a thread that may block.
+pub(super) async fn open(config: &Config, intake: SocketAddr) -> Result<Inbox, StartError> {
+    let config = config.clone();
+    let opened = tokio::task::spawn_blocking(move || open_blocking(&config, intake)).await;
+    opened.map_err(|error| StartError::Thread(error.to_string()))?
+}
+
+fn open_blocking(config: &Config, intake: SocketAddr) -> Result<Inbox, StartError> {
+    let mut builder = Inbox::builder().store(&config.store.url);
+    match config.mode {
+        Mode::Configured => {
+            for source in &config.sources {
+                builder = builder.source(made(source, config, intake)?);
+            }
+        }
+        Mode::Dev => {
+            let secrets = DevSecrets::open(&config.data)?;
+            for source in &dev::sources(&secrets, &config.environment, config.limits.body) {
+                // A provider nobody uses shall not show up as a source.
+                builder = builder.source_at_first_use(made(source, config, intake)?);
+            }
+        }
+    }
+    Ok(builder.open()?)
+}
+
+fn made(source: &SourceConfig, config: &Config, intake: SocketAddr) -> Result<Source, StartError> {
+    let url = source_url(source.name.as_str(), config.server.public_url.as_deref(), intake);
+    let options = SourceOptions {
+        verify: source.verify_options(Some(url)),
+        body_bytes_max: Some(source.body_bytes_max),
+        on_conflict: source.on_conflict,
+        success_status: source.success_status,
+    };
+    let made = Source::new(source.name.clone(), source.provider.clone(), &source.secrets, options);
+    made.map_err(|error| StartError::Source { name: source.name.to_string(), error })
+}
+
+/// Tells other commands where to reach this server.
+pub(super) fn write_owner_record(inbox: &Inbox, addresses: Addresses) -> Result<(), StartError> {
+    let Some(lock) = &inbox.opened().lock else { return Ok(()) };
+    let url = |address: SocketAddr| format!("http://{address}");
+    let record =
+        vec![("intake".to_owned(), url(addresses.intake)), ("admin".to_owned(), url(addresses.admin))];
+    lock.set_addresses(record).map_err(StartError::OwnerRecord)
+}
+
+/// What the line that says ready tells.
+pub(super) fn facts(config: &Config, inbox: &Inbox, addresses: Addresses) -> ServerFacts {
+    let mut sources: Vec<String> = inbox.sources().map(|source| source.name().to_string()).collect();
+    sources.sort_unstable();
+    ServerFacts {
+        version: env!("CARGO_PKG_VERSION"),
+        intake: addresses.intake,
+        admin: addresses.admin,
+        mode: config.mode,
+        config: config.file.clone(),
+        data: config.data.clone(),
+        store: config.store.url.clone(),
+        durability: inbox.store().facts().durability.clone(),
+        sources,
+    }
+}
+
+fn times(config: &Config) -> Times {
+    Times {
+        header: config.limits.header_time,
+        idle: config.limits.idle_time,
+        write: config.limits.write_time,
+    }
+}
+
+/// Starts the intake's accept loop.
+pub(super) fn start_intake(
+    listener: TcpListener,
+    config: &Config,
+    inbox: &Inbox,
+    budget: &Arc<BodyBudget>,
+) -> Task {
+    let limits = &config.limits;
+    let head_check = |source: &Source| HeadCheck::new(source, random_secret);
+    let (stop, stopped) = watch::channel(Stop::default());
+    let intake = Intake::new(inbox.clone(), budget.clone(), limits.body_time, stopped.clone(), head_check);
+    let intake = Arc::new(intake);
+    let answer = move |request, peer| {
+        let intake = intake.clone();
+        async move { intake.answer(request, peer).await }
+    };
+    let connections = Connections::new(limits.connections, Some(limits.connections_per_address));
+    let listening = Listening { listener, connections, times: times(config) };
+    Task { stop, handle: tokio::spawn(serve(listening, answer, stopped)) }
+}
+
+/// A secret that fits a provider and that nobody has.
+fn random_secret(provider: &Provider) -> Option<Secret> {
+    let made = dev::make(provider).and_then(|text| Secret::new(text).map_err(io::Error::other));
+    made.inspect_err(
+        |error| tracing::warn!(error = %error, "bodies over the limit are always answered with 413"),
+    )
+    .ok()
+}
+
+/// Starts the admin listener's accept loop.
+pub(super) fn start_admin(
+    listener: TcpListener,
+    config: &Config,
+    inbox: &Inbox,
+    tokens: Tokens,
+    addresses: Addresses,
+    intake_stop: watch::Receiver<Stop>,
+) -> Task {
+    let api = Api {
+        inbox: inbox.clone(),
+        reads: Reads::new(),
+        tokens,
+        hosts: Hosts::new(addresses.admin, &config.server.admin_hosts),
+        health: inbox.health(),
+        stop: intake_stop,
+        intake: addresses.intake,
+        public_url: config.server.public_url.clone(),
+    };
+    let service = TowerToHyperService::new(router(Arc::new(api)));
+    let answer = move |request: Request<Incoming>, _peer| {
+        let answered = service.call(request);
+        // A router cannot fail: what goes wrong in it is an answer.
+        async move { answered.await.unwrap_or_else(|never| match never {}) }
+    };
+    let (stop, stopped) = watch::channel(Stop::default());
+    let connections = Connections::new(ADMIN_CONNECTIONS_MAX, None);
+    let listening = Listening { listener, connections, times: times(config) };
+    Task { stop, handle: tokio::spawn(serve(listening, answer, stopped)) }
+}

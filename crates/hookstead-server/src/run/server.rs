@@ -1,0 +1,175 @@
+//! A running server: both listeners, the inbox between them, and how it starts and ends.
+//!
+//! Start: data folder, tokens, both addresses bound, store opened and proved, addresses written to the store's
+//! owner record; only then is anything accepted. Stop: the intake accepts nothing new and answers what it has,
+//! then the inbox commits what is queued and lets the store go, then the admin listener ends.
+
+use std::io;
+use std::sync::Arc;
+
+use hookstead::{Health, Inbox, Unavailable};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tokio::time::{Duration, Instant};
+
+use super::outcome::{RunOutcome, ServerFacts, StartError};
+use super::parts;
+use crate::config::Config;
+use crate::folder;
+use crate::intake::BodyBudget;
+use crate::listen::Stop;
+use crate::tokens::Tokens;
+
+/// How long the admin listener's connections have to end, after everything else has.
+const ADMIN_DRAIN: Duration = Duration::from_secs(1);
+
+/// A server that accepts. Dropping it without [`Server::shutdown`] leaves its tasks to the runtime.
+pub struct Server {
+    facts: ServerFacts,
+    inbox: Inbox,
+    budget: Arc<BodyBudget>,
+    intake: Task,
+    admin: Task,
+    drain: Duration,
+    failstop_linger: Duration,
+}
+
+/// An accept loop and its switch.
+pub(super) struct Task {
+    pub(super) stop: watch::Sender<Stop>,
+    pub(super) handle: JoinHandle<()>,
+}
+
+impl Server {
+    /// Starts a server. When it returns, events are accepted.
+    ///
+    /// # Errors
+    ///
+    /// [`StartError`]; the store is closed again then, and nothing listens.
+    pub async fn start(config: Config) -> Result<Self, StartError> {
+        folder::prepare(&config.data)?;
+        let tokens = Tokens::open(&config.data)?;
+        let intake = parts::listen("intake", config.server.intake, &config)?;
+        let admin = parts::listen("admin", config.server.admin, &config)?;
+        let addresses = parts::addresses(&intake, &admin)?;
+        let inbox = parts::open(&config, addresses.intake).await?;
+        parts::write_owner_record(&inbox, addresses)?;
+        let facts = parts::facts(&config, &inbox, addresses);
+        let budget = BodyBudget::new(config.limits.body_memory);
+        let intake = parts::start_intake(intake, &config, &inbox, &budget);
+        let stop = intake.stop.subscribe();
+        let admin = parts::start_admin(admin, &config, &inbox, tokens, addresses, stop);
+        tracing::info!(
+            intake.address = %addresses.intake, admin.address = %addresses.admin, store.url = facts.store,
+            "ready"
+        );
+        let (drain, failstop_linger) = (config.server.drain, config.server.failstop_linger);
+        Ok(Self { facts, inbox, budget, intake, admin, drain, failstop_linger })
+    }
+
+    /// What is true of it.
+    pub fn facts(&self) -> &ServerFacts {
+        &self.facts
+    }
+
+    /// The inbox that it serves.
+    pub fn inbox(&self) -> &Inbox {
+        &self.inbox
+    }
+
+    /// Memory that bodies in flight take at the moment, in bytes. It is 0 when nothing is in flight.
+    pub fn body_memory_in_use(&self) -> u64 {
+        self.budget.in_use()
+    }
+
+    /// Runs until `stop` is ready, or until the store is poisoned: then it goes on refusing (and reading) for
+    /// `failstop_linger`, so that somebody can see why, and ends.
+    pub async fn run(self, stop: impl Future<Output = ()>) -> RunOutcome {
+        let poisoned = poisoned(self.inbox.health());
+        tokio::pin!(stop);
+        tokio::select! {
+            () = &mut stop => self.shutdown().await,
+            reason = poisoned => {
+                tracing::error!(
+                    reason = %reason, failstop.linger_ms = u64::try_from(self.failstop_linger.as_millis()).unwrap_or(u64::MAX),
+                    "the store is poisoned: nothing is accepted any more, and the server will end"
+                );
+                let linger = tokio::time::sleep(self.failstop_linger);
+                tokio::select! {
+                    () = linger => {}
+                    () = &mut stop => {}
+                }
+                self.shutdown().await;
+                RunOutcome::FailStop(reason.to_string())
+            }
+        }
+    }
+
+    /// Ends it: nothing new is accepted, everything in flight is answered (for at most `drain`), what is
+    /// queued is committed, and the store is let go.
+    pub async fn shutdown(self) -> RunOutcome {
+        self.intake.end(self.drain).await;
+        let inbox = self.inbox.clone();
+        let closed = tokio::task::spawn_blocking(move || inbox.close()).await;
+        self.admin.end(ADMIN_DRAIN).await;
+        match closed {
+            Ok(Ok(())) => RunOutcome::Stopped,
+            Ok(Err(Unavailable::Poisoned(reason))) => RunOutcome::FailStop(reason.to_string()),
+            Ok(Err(error)) => RunOutcome::Unclean(error.to_string()),
+            Err(error) => RunOutcome::Unclean(error.to_string()),
+        }
+    }
+}
+
+impl Task {
+    async fn end(self, time: Duration) {
+        self.stop.send_replace(Stop::Until(Instant::now() + time));
+        if let Err(error) = self.handle.await {
+            tracing::error!(error = %error, "an accept loop did not end in order");
+        }
+    }
+}
+
+/// Ready with the reason once the store is poisoned. A store that recovers or closes is not.
+async fn poisoned(mut health: watch::Receiver<Health>) -> Arc<str> {
+    let found = health.wait_for(|health| matches!(health, Health::Poisoned(_))).await;
+    match found.map(|health| health.clone()) {
+        Ok(Health::Poisoned(reason)) => reason,
+        _ => std::future::pending().await,
+    }
+}
+
+/// Ready when the process is asked to end: SIGTERM, or SIGINT from a keyboard.
+///
+/// # Errors
+///
+/// The handlers could not be installed.
+pub fn termination() -> io::Result<impl Future<Output = ()>> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    Ok(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn only_a_poisoned_store_ends_the_server() {
+        let (health, seen) = watch::channel(Health::Ready);
+        let waiting = tokio::spawn(poisoned(seen));
+        for harmless in [Health::Recovering("no space".into()), Health::Ready] {
+            health.send_replace(harmless);
+            tokio::task::yield_now().await;
+            assert!(!waiting.is_finished());
+        }
+        health.send_replace(Health::Poisoned("fsync failed".into()));
+        assert_eq!(&*waiting.await.unwrap(), "fsync failed");
+    }
+}
