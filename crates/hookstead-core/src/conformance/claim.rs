@@ -4,12 +4,14 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use super::case::list;
+use super::draft::Draft;
 use super::scene::STATES;
 use super::world::{LEASE, SECOND, World, first_delivery, policy};
 use crate::delivery::{DeliveryState, StateName};
-use crate::lease::{CLAIM_MAX, LEASE_MAX, Lease, LeaseToken, Verdict};
+use crate::lease::{CLAIM_MAX, LEASE_MAX, Lease, LeaseToken, Settled, Settlement, Verdict};
+use crate::retention::Swept;
 use crate::retry::RetryPolicy;
-use crate::store::{Resolved, Subject};
+use crate::store::{Claim, Resolved, Subject, Sweep, Write, Written};
 
 list!("claim":
     a_due_delivery_is_leased_and_its_attempt_counted,
@@ -24,6 +26,7 @@ list!("claim":
     a_claim_takes_only_what_is_owed_to_its_destination,
     only_waiting_deliveries_are_claimed,
     an_expired_lease_is_not_claimed_before_a_sweep_took_it_away,
+    a_clock_that_goes_back_takes_no_lease_away_and_gives_none_twice,
     a_paused_destination_gets_no_lease,
     tokens_grow_with_every_claim,
     the_idempotency_key_is_the_same_on_every_attempt,
@@ -98,7 +101,7 @@ fn deliveries_due_at_one_instant_are_claimed_in_the_order_of_their_events(world:
     // In one batch, so that nothing but the order of the writes can decide.
     let source = world.source("shop");
     let ids = ["z", "a", "m", "B"];
-    let drafts = ids.map(|id| super::draft::Draft::new(source, id, id).owed_to([to]));
+    let drafts = ids.map(|id| Draft::new(source, id, id).owed_to([to]));
     let written = world.apply(&drafts.map(|draft| world.accepting(&draft)));
     let expected: Vec<_> =
         written.iter().map(|written| first_delivery(super::world::receipt(written).event, to)).collect();
@@ -118,8 +121,7 @@ fn no_more_than_asked_are_claimed(world: &mut World) {
 fn no_more_than_the_maximum_are_claimed(world: &mut World) {
     let to = world.destination("app");
     let source = world.source("shop");
-    let accept =
-        |n| world.accepting(&super::draft::Draft::new(source, format!("evt_{n}"), "{}").owed_to([to]));
+    let accept = |n| world.accepting(&Draft::new(source, format!("evt_{n}"), "{}").owed_to([to]));
     world.apply(&(0..=CLAIM_MAX).map(accept).collect::<Vec<_>>());
     assert_eq!(world.claim(to, u16::MAX).len(), usize::from(CLAIM_MAX));
     assert_eq!(world.claim(to, u16::MAX).len(), 1);
@@ -149,6 +151,20 @@ fn an_expired_lease_is_not_claimed_before_a_sweep_took_it_away(world: &mut World
     world.advance(LEASE * 100);
     assert_eq!(world.claim(to, 10), []);
     assert_eq!(world.state(id), DeliveryState::Leased { expires_at: lease.expires_at });
+}
+
+fn a_clock_that_goes_back_takes_no_lease_away_and_gives_none_twice(world: &mut World) {
+    let to = world.destination("app");
+    let id = world.owe("evt_1", to);
+    let lease = world.claim_one(to);
+    let before = world.delivery(id);
+    let earlier = world.now().minus(Duration::from_hours(1));
+    let claim = Write::Claim(Claim { destination: to, max: 10, lease_for: LEASE });
+    let sweep = Write::Sweep(Sweep { retention: vec![], max: 10 });
+    let written = world.store().apply(&[claim, sweep], earlier).expect("any instant is legal");
+    assert_eq!(written, [Written::Claimed(vec![]), Written::Swept(Swept::default())]);
+    assert_eq!(world.delivery(id), before);
+    assert_eq!(world.settle(&lease, Verdict::Done), Settlement::Settled(Settled::Done));
 }
 
 fn a_paused_destination_gets_no_lease(world: &mut World) {

@@ -23,6 +23,7 @@ list!("redeliver":
     the_idempotency_key_stays_the_same,
     a_fresh_key_is_one_that_no_earlier_delivery_had,
     a_redelivery_without_a_fresh_key_keeps_the_newest_key,
+    keys_are_numbered_by_redeliveries_that_asked_for_a_fresh_one,
     only_events_of_the_filter_are_made_again,
     only_events_of_the_filters_times_are_made_again,
     a_step_looks_at_no_more_events_than_asked,
@@ -181,6 +182,15 @@ fn a_redelivery_without_a_fresh_key_keeps_the_newest_key(world: &mut World) {
     let third = redelivered(world, &plan(2, to(world)));
     assert_eq!(third.idempotency_key, second.idempotency_key);
     assert_eq!(world.delivery(third.delivery).key_generation, 2);
+}
+
+fn keys_are_numbered_by_redeliveries_that_asked_for_a_fresh_one(world: &mut World) {
+    done(world, "evt_1");
+    redelivered(world, &plan(1, to(world)));
+    redelivered(world, &plan(2, to(world)));
+    let fourth = redelivered(world, &fresh(3, to(world)));
+    let delivery = world.delivery(fourth.delivery);
+    assert_eq!((delivery.id.generation, delivery.key_generation), (4, 2));
 }
 
 /// What is due for a destination, as provider event ids.

@@ -110,7 +110,8 @@ impl<'a> Scribe<'a> {
         let identity = Identity { source, scope: Scope::new(scope).expect("a legal scope"), id };
         let kinds = [Some("order.paid"), Some("user.new"), None];
         let facts = AcceptanceFacts {
-            received_at: self.now,
+            // Before the commit, as it is in life, and each body at its own time.
+            received_at: self.now.minus(MICROSECOND * (1 + u32::from(body))),
             destinations: to.iter().map(|to| number(*to)).collect(),
             headers: RawHeaders::from_fields([("x-body", [body].as_slice())]),
             event_type: kinds[usize::from(body) % kinds.len()].map(str::to_owned),

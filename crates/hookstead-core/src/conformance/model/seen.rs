@@ -192,7 +192,7 @@ mod tests {
 
     #[test]
     fn a_run_of_the_usual_extent_comes_by_everything_that_is_worth_comparing() {
-        let extent = Extent { seed: 1, operations: 4_000 };
+        let extent = Extent { seed: 1, operations: 8_000 };
         let seen = explore(&Memory, extent).unwrap();
         let missed: Vec<_> = names().into_iter().filter(|name| !seen.0.contains_key(name)).collect();
         assert_eq!(missed, [""; 0], "{seen:#?}");
