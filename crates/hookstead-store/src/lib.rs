@@ -10,11 +10,9 @@ mod open;
 mod schema;
 mod sqlite;
 
-use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use aws_lc_rs::rand::{SecureRandom, SystemRandom};
 use hookstead_core::{MemoryStore, Store, Timestamp};
 
 pub use fs_os::OsFs;
@@ -37,7 +35,7 @@ const SCHEMES: &str = "`memory:` and `sqlite:PATH`";
 pub fn open(url: &str, options: &OpenOptions, now: Timestamp) -> Result<Opened, OpenError> {
     match Location::parse(url)? {
         Location::Memory => {
-            let key = options.identity_key.map_or_else(random_key, Ok)?;
+            let key = options.identity_key.map_or_else(open::random_key, Ok)?;
             let store: Arc<dyn Store> = Arc::new(MemoryStore::new(key));
             Ok(Opened { store, lock: None })
         }
@@ -53,13 +51,10 @@ pub fn open(url: &str, options: &OpenOptions, now: Timestamp) -> Result<Opened, 
 /// [`OpenError::UnknownScheme`], [`OpenError::NoPath`], or [`OpenError::Io`] if the lock file cannot be read.
 pub fn owner_record(url: &str, options: &OpenOptions) -> Result<Option<OwnerRecord>, OpenError> {
     let Location::Sqlite(path) = Location::parse(url)? else { return Ok(None) };
-    let failed = |source: io::Error| OpenError::Io {
-        doing: format!("read who has `{}` open", path.display()),
-        source,
-    };
-    let path = std::path::absolute(path).map_err(failed)?;
-    lock::owner(options.fs.as_ref(), &lock::lock_path(&path))
-        .map_err(|source| OpenError::Io { doing: format!("read who has `{}` open", path.display()), source })
+    let doing = format!("read who has `{}` open", path.display());
+    std::path::absolute(path)
+        .and_then(|path| lock::owner(options.fs.as_ref(), &lock::lock_path(&path)))
+        .map_err(|source| OpenError::Io { doing, source })
 }
 
 /// Where a URL points.
@@ -83,13 +78,4 @@ impl<'a> Location<'a> {
         }
         Ok(Self::Sqlite(Path::new(path)))
     }
-}
-
-fn random_key() -> Result<[u8; 32], OpenError> {
-    let mut key = [0; 32];
-    SystemRandom::new().fill(&mut key).map_err(|_| OpenError::Database {
-        doing: "draw a random key".to_owned(),
-        source: "the system has no randomness".into(),
-    })?;
-    Ok(key)
 }

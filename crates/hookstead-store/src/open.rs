@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use aws_lc_rs::rand::{SecureRandom, SystemRandom};
 use hookstead_core::Store;
 
 use crate::fs::Fs;
@@ -190,4 +191,14 @@ pub enum OpenError {
 
 fn owned_by(owner: &Option<OwnerRecord>) -> String {
     owner.as_ref().map_or_else(|| "it did not say which".to_owned(), ToString::to_string)
+}
+
+/// The key of a store that is made now.
+pub(crate) fn random_key() -> Result<[u8; 32], OpenError> {
+    let mut key = [0; 32];
+    SystemRandom::new().fill(&mut key).map_err(|_| OpenError::Database {
+        doing: "draw a random key".to_owned(),
+        source: "the system has no randomness".into(),
+    })?;
+    Ok(key)
 }

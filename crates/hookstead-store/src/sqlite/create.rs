@@ -4,14 +4,13 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use aws_lc_rs::rand::{SecureRandom, SystemRandom};
 use hookstead_core::Timestamp;
 use rusqlite::{Connection, OpenFlags};
 
 use super::connect::{APPLICATION_ID, NotKept, PAGE_BYTES, Target, check_journal_mode};
 use super::migrations::MIGRATIONS;
 use crate::fs::Fs;
-use crate::open::OpenError;
+use crate::open::{OpenError, random_key};
 use crate::schema;
 
 /// How much of the log is written at once.
@@ -112,13 +111,4 @@ pub(super) fn io_error(doing: &str, path: &Path) -> impl FnOnce(io::Error) -> Op
 
 pub(super) fn database_error(doing: &str, source: rusqlite::Error) -> OpenError {
     OpenError::Database { doing: doing.to_owned(), source: source.into() }
-}
-
-fn random_key() -> Result<[u8; 32], OpenError> {
-    let mut key = [0; 32];
-    SystemRandom::new().fill(&mut key).map_err(|_| OpenError::Database {
-        doing: "draw a random key".to_owned(),
-        source: "the system has no randomness".into(),
-    })?;
-    Ok(key)
 }
