@@ -1,4 +1,5 @@
 //! The inbox as an embedder uses it, on every store that is built in.
+#![expect(clippy::unwrap_used, reason = "a panic is how a test reports")]
 
 mod receive;
 mod record;
