@@ -15,6 +15,7 @@ list!("conflict":
     bytes_are_compared_and_not_json,
     an_empty_body_conflicts_with_a_body,
     a_conflict_keeps_the_other_bytes_as_evidence,
+    a_conflict_keeps_when_its_request_came_and_not_when_it_was_committed,
     the_same_other_bytes_are_kept_once,
     different_other_bytes_are_numbered_from_one,
     no_more_variants_are_kept_than_the_maximum,
@@ -95,6 +96,15 @@ fn a_conflict_keeps_the_other_bytes_as_evidence(world: &mut World) {
     assert_eq!((&kept.headers, kept.received_at), (&other.facts.headers, world.now()));
     assert_eq!(kept.state, ConflictState::Open);
     assert_eq!(world.variant_body(first.event, 1), Some(Body::Kept(other.body)));
+}
+
+fn a_conflict_keeps_when_its_request_came_and_not_when_it_was_committed(world: &mut World) {
+    let source = world.source("shop");
+    let first = world.accept(&draft(source, "one"));
+    let (came_at, other) = (world.now(), world.accepting(&draft(source, "two")));
+    world.advance(SECOND);
+    world.write(other);
+    assert_eq!(world.conflicts(first.event)[0].received_at, came_at);
 }
 
 fn the_same_other_bytes_are_kept_once(world: &mut World) {

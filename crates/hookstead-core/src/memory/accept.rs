@@ -20,7 +20,7 @@ impl State {
         if stored.bytes().same_as(acceptance) {
             return Ok(count_duplicate(stored, now));
         }
-        let (variant, revision) = keep_variant(stored, acceptance, now);
+        let (variant, revision) = keep_variant(stored, acceptance);
         if let Some(revision) = revision.and_then(|id| self.stored_mut(&id)) {
             return Ok(count_duplicate(revision, now));
         }
@@ -60,11 +60,7 @@ impl State {
 
 /// Finds the other bytes among the variants or keeps them; says which variant they are and, if a person
 /// accepted them, the event that was made of them.
-fn keep_variant(
-    stored: &mut StoredEvent,
-    acceptance: &Acceptance,
-    now: Timestamp,
-) -> (Option<u16>, Option<EventId>) {
+fn keep_variant(stored: &mut StoredEvent, acceptance: &Acceptance) -> (Option<u16>, Option<EventId>) {
     let same = |variant: &Variant| {
         variant.digest == acceptance.digest() && variant.body_bytes == acceptance.body().len() as u64
     };
@@ -83,7 +79,7 @@ fn keep_variant(
         body_bytes: acceptance.body().len() as u64,
         body: Some(acceptance.body().clone()),
         headers: acceptance.facts().headers.clone(),
-        received_at: now,
+        received_at: acceptance.facts().received_at,
         state: ConflictState::Open,
     });
     (Some(number(stored.variants.len() - 1)), None)

@@ -268,7 +268,7 @@ impl Batch<'_> {
                     variant,
                     acceptance.digest().as_bytes(),
                     int(acceptance.body().len() as u64),
-                    self.now.as_micros(),
+                    acceptance.facts().received_at.as_micros(),
                     acceptance.facts().headers.as_block().as_ref(),
                     acceptance.body().as_ref(),
                 ])
