@@ -17,6 +17,7 @@
 
 mod artifacts;
 mod blocks;
+mod proofs;
 mod session;
 mod transcript;
 
@@ -48,6 +49,7 @@ struct Report {
 /// Runs the blocks of these files, or of all documents when none are given.
 pub(crate) fn run(files: &[PathBuf]) -> Result<()> {
     let files = if files.is_empty() { documents()? } else { files.to_vec() };
+    step("tests that the guarantees name", || proofs::check(root(), "docs/guarantees.md"))?;
     let artifacts = step("build the binary", artifacts::build)?;
     let mut report = Report::default();
     for file in &files {

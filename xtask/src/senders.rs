@@ -1,4 +1,5 @@
-//! The providers' own SDKs, which sign and send in the tests: npm packages at exact versions.
+//! The providers' own SDKs, which sign, send and verify in the tests: npm and Python packages at exact versions,
+//! with the digests of what is installed.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,10 +11,31 @@ use crate::run::{check, program, root, step};
 /// Tells the tests where the packages are.
 pub(crate) const VARIABLE: &str = "HOOKSTEAD_SENDERS";
 
-const FILES: [&str; 3] = ["package.json", "package-lock.json", ".npmrc"];
+/// What is to be installed, in words that npm and pip understand.
+const FILES: [&str; 4] = ["package.json", "package-lock.json", ".npmrc", "requirements.txt"];
 
-/// Copied last: when it equals the committed one, the installation is complete and current.
-const STAMP: &str = "installed.json";
+/// Written last: when it equals the committed files, the installation is complete and current.
+const STAMP: &str = "installed";
+
+/// Packages with what they need to run; nothing of theirs is executed while they are installed.
+const NPM: [&str; 5] = ["ci", "--omit=dev", "--no-audit", "--no-fund", "--ignore-scripts"];
+
+/// The requirements are complete, and wheels need no code of theirs to be run.
+const PIP: [&str; 13] = [
+    "-m",
+    "pip",
+    "install",
+    "--quiet",
+    "--disable-pip-version-check",
+    "--root-user-action=ignore",
+    "--no-deps",
+    "--only-binary=:all:",
+    "--require-hashes",
+    "--requirement",
+    "requirements.txt",
+    "--target",
+    "python",
+];
 
 /// Where the packages are installed; the tests look here when [`VARIABLE`] is not set.
 pub(crate) fn folder() -> PathBuf {
@@ -25,27 +47,43 @@ pub(crate) fn folder() -> PathBuf {
 
 /// Installs the packages unless exactly these are there.
 pub(crate) fn install() -> Result<()> {
-    let wanted = root().join("crates/hookstead-cli/tests/it/senders");
     let folder = folder();
-    let lock =
-        fs::read(wanted.join("package-lock.json")).context("cannot read the senders' package-lock.json")?;
-    if fs::read(folder.join(STAMP)).is_ok_and(|installed| installed == lock) {
+    let wanted = wanted()?;
+    if fs::read(folder.join(STAMP)).is_ok_and(|installed| installed == wanted.concat()) {
         return Ok(());
     }
-    step("install the senders' npm packages", || {
+    step("install the senders' packages", || {
         fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
-        for file in FILES {
-            copy(&wanted.join(file), &folder.join(file))?;
+        for (name, content) in FILES.iter().zip(&wanted) {
+            write(&folder.join(name), content)?;
         }
-        let arguments = ["ci", "--no-audit", "--no-fund", "--ignore-scripts"];
-        check(program("npm", &arguments).current_dir(&folder)).context(
-            "the npm packages `stripe` and `svix` cannot be installed; is the npm registry reachable?",
-        )?;
-        copy(&wanted.join("package-lock.json"), &folder.join(STAMP))
+        install_with("npm", &NPM, &folder)?;
+        remove(&folder.join("python"))?;
+        install_with("python3", &PIP, &folder)?;
+        write(&folder.join(STAMP), &wanted.concat())
     })
 }
 
-fn copy(from: &Path, to: &Path) -> Result<()> {
-    fs::copy(from, to).with_context(|| format!("cannot copy {} to {}", from.display(), to.display()))?;
+fn wanted() -> Result<Vec<Vec<u8>>> {
+    let folder = root().join("crates/hookstead-cli/tests/it/senders");
+    let read = |name| fs::read(folder.join(name)).with_context(|| format!("cannot read the senders' {name}"));
+    FILES.iter().map(read).collect()
+}
+
+fn install_with(installer: &str, arguments: &[&str], folder: &Path) -> Result<()> {
+    check(program(installer, arguments).current_dir(folder)).with_context(|| {
+        format!("the senders' packages cannot be installed; does {installer} reach its registry?")
+    })
+}
+
+/// npm clears its folder by itself; pip would leave what an earlier list had beside the new packages.
+fn remove(folder: &Path) -> Result<()> {
+    if folder.exists() {
+        fs::remove_dir_all(folder).with_context(|| format!("cannot remove {}", folder.display()))?;
+    }
     Ok(())
+}
+
+fn write(file: &Path, content: &[u8]) -> Result<()> {
+    fs::write(file, content).with_context(|| format!("cannot write {}", file.display()))
 }

@@ -12,6 +12,7 @@ const TOOLS: &[Tool] = &[
         needed_for: "the test that traces the server's system calls",
     },
     Tool { program: "python3", package: "python3", needed_for: "the conformance script" },
+    Tool { program: "pip3", package: "python3-pip", needed_for: "the tests with the providers' own SDKs" },
     Tool { program: "node", package: "nodejs", needed_for: "the tests with the providers' own SDKs" },
     Tool { program: "npm", package: "npm", needed_for: "the tests with the providers' own SDKs" },
 ];
