@@ -131,7 +131,7 @@ mod tests {
         ConfigSource {
             overrides: Overrides::default(),
             environment: variables.iter().copied().collect(),
-            folder: PathBuf::from("/work/shop"),
+            folder: PathBuf::from("/srv/shop"),
         }
     }
 
@@ -146,7 +146,7 @@ mod tests {
             [("STATE_DIRECTORY", "/var/lib/hs:/other"), ("XDG_DATA_HOME", "/x"), ("HOME", "/home/a")];
         let check =
             |variables, file, expected: &str| assert_eq!(data(variables, file).as_deref(), Some(expected));
-        check(&everything, Some("/work/shop/hookstead.toml"), "/work/shop/.hookstead");
+        check(&everything, Some("/srv/shop/hookstead.toml"), "/srv/shop/.hookstead");
         check(&everything, Some("/etc/hookstead.toml"), "/var/lib/hs");
         check(&everything, None, "/var/lib/hs");
         check(&everything[1..], None, "/x/hookstead");
@@ -160,10 +160,10 @@ mod tests {
     #[test]
     fn the_command_line_wins() {
         let mut source = source(&[("HOOKSTEAD_CONFIG", "env.toml"), ("HOME", "/home/a")]);
-        assert_eq!(source.config_file(), Some(PathBuf::from("/work/shop/env.toml")));
+        assert_eq!(source.config_file(), Some(PathBuf::from("/srv/shop/env.toml")));
         source.overrides.config = Some("flag.toml".into());
         source.overrides.data = Some("data".into());
-        assert_eq!(source.config_file(), Some(PathBuf::from("/work/shop/flag.toml")));
-        assert_eq!(source.data_folder(None), Some(PathBuf::from("/work/shop/data")));
+        assert_eq!(source.config_file(), Some(PathBuf::from("/srv/shop/flag.toml")));
+        assert_eq!(source.data_folder(None), Some(PathBuf::from("/srv/shop/data")));
     }
 }
