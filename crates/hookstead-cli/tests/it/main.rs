@@ -5,8 +5,10 @@
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "what a test prints is part of its report")]
 
+mod cases;
 mod conformance;
 mod demo;
+mod failstop;
 mod framing;
 mod harness;
 mod help;

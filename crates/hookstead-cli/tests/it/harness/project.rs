@@ -25,6 +25,7 @@ pub(crate) struct Project {
     folder: TempDir,
     sources: String,
     limits: String,
+    server: String,
     intake: String,
     secrets: Vec<(String, String)>,
 }
@@ -33,8 +34,14 @@ impl Project {
     /// A project with the source [`SOURCE`], and listeners on any free port.
     pub(crate) fn new() -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        let (sources, limits) = (String::new(), String::new());
-        let empty = Self { folder, sources, limits, intake: "127.0.0.1:0".to_owned(), secrets: Vec::new() };
+        let empty = Self {
+            folder,
+            sources: String::new(),
+            limits: String::new(),
+            server: String::new(),
+            intake: "127.0.0.1:0".to_owned(),
+            secrets: Vec::new(),
+        };
         empty.source(SOURCE, "signed-inbox", SECRET)
     }
 
@@ -51,6 +58,12 @@ impl Project {
     /// Sets a key of `[limits]`; the value as TOML.
     pub(crate) fn limit(mut self, key: &str, value: &str) -> Self {
         writeln!(self.limits, "{key} = {value}").expect("a string takes all");
+        self
+    }
+
+    /// Sets a key of `[server]`; the value as TOML.
+    pub(crate) fn server(mut self, key: &str, value: &str) -> Self {
+        writeln!(self.server, "{key} = {value}").expect("a string takes all");
         self
     }
 
@@ -104,10 +117,10 @@ impl Project {
     }
 
     fn write_config(&self) -> PathBuf {
-        let Self { sources, limits, intake, .. } = self;
+        let Self { sources, limits, server, intake, .. } = self;
         let database = self.data().join("hookstead.db");
         let config = format!(
-            "[server]\nintake = \"{intake}\"\nadmin = \"127.0.0.1:0\"\n\n\
+            "[server]\nintake = \"{intake}\"\nadmin = \"127.0.0.1:0\"\n{server}\n\
              [store]\nurl = \"sqlite:{}\"\n\n[limits]\n{limits}\n{sources}",
             database.display()
         );
