@@ -3,14 +3,17 @@
 //! This crate alone knows SQL and files. What a store promises stands in `hookstead-core`; here is how each
 //! kind keeps it, and everything that can be known about a file before it is trusted.
 
+mod files;
 pub mod fs;
 mod fs_os;
 mod lock;
 mod open;
 mod schema;
+#[cfg(feature = "simulation")]
+pub mod sim;
 mod sqlite;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use hookstead_core::{MemoryStore, Store, Timestamp};
@@ -19,10 +22,10 @@ pub use fs_os::OsFs;
 pub use lock::{OwnerRecord, StoreLock};
 pub use open::{OpenError, OpenOptions, Opened};
 
-const SCHEMES: &str = "`memory:` and `sqlite:PATH`";
+const SCHEMES: &str = "`memory:`, `sqlite:PATH` and `files:DIR`";
 
-/// Opens the store that `url` names: `memory:`, or `sqlite:PATH`, whose database and folders are made if
-/// they are not there.
+/// Opens the store that `url` names: `memory:`, `sqlite:PATH`, whose database and folders are made if they
+/// are not there, or `files:DIR`, likewise; a folder of the seed's own receiver becomes its source `seed`.
 ///
 /// When it returns `Ok`, nobody else has the store open and nobody else can open it; a write was committed
 /// and read back; what the store shows is on the disk and not only in the page cache; its newest events
@@ -40,6 +43,7 @@ pub fn open(url: &str, options: &OpenOptions, now: Timestamp) -> Result<Opened, 
             Ok(Opened { store, lock: None })
         }
         Location::Sqlite(path) => sqlite::open(path, options, now),
+        Location::Files(folder) => files::open(folder, options, now),
     }
 }
 
@@ -50,10 +54,14 @@ pub fn open(url: &str, options: &OpenOptions, now: Timestamp) -> Result<Opened, 
 ///
 /// [`OpenError::UnknownScheme`], [`OpenError::NoPath`], or [`OpenError::Io`] if the lock file cannot be read.
 pub fn owner_record(url: &str, options: &OpenOptions) -> Result<Option<OwnerRecord>, OpenError> {
-    let Location::Sqlite(path) = Location::parse(url)? else { return Ok(None) };
+    let (path, lock_path): (&Path, fn(&Path) -> PathBuf) = match Location::parse(url)? {
+        Location::Memory => return Ok(None),
+        Location::Sqlite(path) => (path, lock::lock_path),
+        Location::Files(folder) => (folder, files::lock_path),
+    };
     let doing = format!("read who has `{}` open", path.display());
     std::path::absolute(path)
-        .and_then(|path| lock::owner(options.fs.as_ref(), &lock::lock_path(&path)))
+        .and_then(|path| lock::owner(options.fs.as_ref(), &lock_path(&path)))
         .map_err(|source| OpenError::Io { doing, source })
 }
 
@@ -61,6 +69,7 @@ pub fn owner_record(url: &str, options: &OpenOptions) -> Result<Option<OwnerReco
 enum Location<'a> {
     Memory,
     Sqlite(&'a Path),
+    Files(&'a Path),
 }
 
 impl<'a> Location<'a> {
@@ -68,14 +77,16 @@ impl<'a> Location<'a> {
         if url == "memory:" {
             return Ok(Self::Memory);
         }
-        let Some(path) = url.strip_prefix("sqlite:") else {
-            return Err(OpenError::UnknownScheme { url: url.to_owned(), known: SCHEMES });
-        };
         // `sqlite:///var/lib/x` is what people write who think of URLs: an empty host, then the path.
-        let path = path.strip_prefix("//").filter(|rest| rest.starts_with('/')).unwrap_or(path);
-        if path.is_empty() || path.ends_with('/') {
-            return Err(OpenError::NoPath { url: url.to_owned() });
+        let place =
+            |path: &'a str| path.strip_prefix("//").filter(|rest| rest.starts_with('/')).unwrap_or(path);
+        let no_path = || OpenError::NoPath { url: url.to_owned() };
+        match url.split_once(':') {
+            Some(("sqlite", path)) if place(path).is_empty() || path.ends_with('/') => Err(no_path()),
+            Some(("sqlite", path)) => Ok(Self::Sqlite(Path::new(place(path)))),
+            Some(("files", path)) if place(path).is_empty() => Err(no_path()),
+            Some(("files", path)) => Ok(Self::Files(Path::new(place(path)))),
+            _ => Err(OpenError::UnknownScheme { url: url.to_owned(), known: SCHEMES }),
         }
-        Ok(Self::Sqlite(Path::new(path)))
     }
 }

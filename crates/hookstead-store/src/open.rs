@@ -76,7 +76,7 @@ pub enum OpenError {
         known: &'static str,
     },
     /// The URL names a kind of store and no place.
-    #[error("`{url}` names no file; write `sqlite:PATH`")]
+    #[error("`{url}` names no place; write `sqlite:PATH` or `files:DIR`")]
     NoPath {
         /// The URL.
         url: String,
@@ -108,6 +108,22 @@ pub enum OpenError {
         /// The file.
         path: PathBuf,
         /// What it is instead.
+        what: String,
+    },
+    /// The folder is there and is no store of ours. Nothing was written to it.
+    #[error("`{}` is not a hookstead store: {what}; choose an empty folder", path.display())]
+    ForeignFolder {
+        /// The folder.
+        path: PathBuf,
+        /// What it is instead.
+        what: String,
+    },
+    /// The file system lacks what a store of files rests on.
+    #[error("`{}` lies on a file system that {what}; use a local disk, or `sqlite:PATH`", path.display())]
+    Unfit {
+        /// The folder.
+        path: PathBuf,
+        /// What it does not do.
         what: String,
     },
     /// The database was made by another program of the same name.

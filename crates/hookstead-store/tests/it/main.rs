@@ -7,6 +7,7 @@ mod concurrency;
 mod damage;
 mod durability;
 mod faults;
+mod files;
 mod open;
 mod refusal;
 mod scene;
@@ -51,7 +52,7 @@ fn main() -> ExitCode {
     });
     libtest_mimic::run(
         &Arguments::from_args(),
-        conformance.chain([model]).chain(own).chain(faults::trials()).collect(),
+        conformance.chain([model]).chain(own).chain(faults::trials()).chain(files::trials()).collect(),
     )
     .exit_code()
 }

@@ -1,0 +1,143 @@
+//! Accept: stored, duplicate or conflict.
+
+use std::sync::Arc;
+
+use hookstead_core::event::VARIANTS_MAX;
+use hookstead_core::{
+    AcceptReceipt, Acceptance, ConflictState, Delivery, DeliveryId, DeliveryTally, DestinationNumber,
+    Duplicates, Event, EventId, Outcome, Seq, StoreError, StoredBytes,
+};
+
+use super::batch::Batch;
+use super::entry;
+use super::row::{EventRow, Row, VariantRow};
+
+impl Batch<'_> {
+    pub(super) fn accept(&mut self, acceptance: &Acceptance) -> Result<AcceptReceipt, StoreError> {
+        let Some(row) = self.tables.by_identity(acceptance.identity()).map(Arc::clone) else {
+            return self.store_first(acceptance);
+        };
+        let body = self.body(&row)?;
+        let stored = StoredBytes {
+            digest: row.event.digest,
+            body_bytes: row.event.body_bytes,
+            body: body.as_deref(),
+            comparison: row.comparison,
+        };
+        if stored.same_as(acceptance) {
+            return self.count_duplicate(&row);
+        }
+        let (variant, revision) = self.keep_variant(&row, acceptance)?;
+        let Some(revision) = revision.and_then(|id| self.tables.by_id(&id)).map(Arc::clone) else {
+            return Ok(receipt(&row.event, Outcome::Conflict { variant }));
+        };
+        self.body(&revision)?;
+        self.count_duplicate(&revision)
+    }
+
+    fn store_first(&mut self, acceptance: &Acceptance) -> Result<AcceptReceipt, StoreError> {
+        let facts = acceptance.facts();
+        let event = Event {
+            id: acceptance.id(),
+            seq: Seq(self.tables.newest().0 + 1),
+            source: self.tables.source_name(acceptance.identity().source)?,
+            identity: acceptance.identity().clone(),
+            event_type: facts.event_type.clone(),
+            account: facts.account.clone(),
+            received_from: facts.received_from.clone(),
+            verified_by: facts.verified_by.clone(),
+            received_at: facts.received_at,
+            committed_at: self.now,
+            digest: acceptance.digest(),
+            body_bytes: acceptance.body().len() as u64,
+            erased_at: None,
+            headers: facts.headers.clone(),
+            revises: None,
+            duplicates: Duplicates::default(),
+            conflicts: 0,
+            deliveries: DeliveryTally::default(),
+        };
+        let receipt = receipt(&event, Outcome::Stored);
+        let row = EventRow { event, comparison: facts.comparison, variants: Vec::new() };
+        self.add_event(row, acceptance.body(), &facts.destinations)?;
+        Ok(receipt)
+    }
+
+    /// Keeps a new event, its body and its deliveries.
+    pub(super) fn add_event(
+        &mut self,
+        row: EventRow,
+        body: &[u8],
+        destinations: &[DestinationNumber],
+    ) -> Result<(), StoreError> {
+        let (id, seq) = (row.event.id, row.event.seq);
+        let bytes = entry::write_event(&row.event, row.comparison, body).map_err(unwritable)?;
+        self.put_file(self.around.disk.layout.event(&row), bytes)?;
+        self.put(Row::Event(Arc::new(row)))?;
+        for destination in destinations {
+            if self.tables.work.contains_key(&(seq, *destination, 1)) {
+                continue;
+            }
+            let delivery = DeliveryId { event: id, destination: *destination, generation: 1 };
+            self.put(Row::Delivery(seq, Delivery::new(delivery, self.now, self.now)))?;
+        }
+        Ok(())
+    }
+
+    fn count_duplicate(&mut self, row: &EventRow) -> Result<AcceptReceipt, StoreError> {
+        let event = &row.event;
+        let duplicates = Duplicates { count: event.duplicates.count + 1, last_at: Some(self.now) };
+        self.put_count(Row::Duplicates(event.seq, duplicates))?;
+        if row.is_kept() {
+            self.rest_on(event.seq, self.around.disk.layout.event(row));
+        }
+        Ok(receipt(event, Outcome::Duplicate))
+    }
+
+    /// Finds the other bytes among the variants or keeps them; says which variant they are and, if a person
+    /// accepted them, the event that was made of them.
+    fn keep_variant(
+        &mut self,
+        row: &EventRow,
+        acceptance: &Acceptance,
+    ) -> Result<(Option<u16>, Option<EventId>), StoreError> {
+        let body_bytes = acceptance.body().len() as u64;
+        for (number, variant) in (1..).zip(&row.variants) {
+            if variant.digest != acceptance.digest() || variant.body_bytes != body_bytes {
+                continue;
+            }
+            let revision = match &variant.state {
+                ConflictState::Accepted { revision, .. } => Some(*revision),
+                ConflictState::Open | ConflictState::Dismissed(_) => None,
+            };
+            return Ok((Some(number), revision));
+        }
+        let number = u16::try_from(row.variants.len() + 1).unwrap_or(u16::MAX);
+        if number > VARIANTS_MAX {
+            return Ok((None, None));
+        }
+        let variant = VariantRow {
+            digest: acceptance.digest(),
+            body_bytes,
+            erased: false,
+            headers: acceptance.facts().headers.clone(),
+            received_at: self.now,
+            state: ConflictState::Open,
+        };
+        let event = &row.event;
+        let bytes = entry::write_variant(event, number, &variant, acceptance.body()).map_err(unwritable)?;
+        self.put_file(self.around.disk.layout.conflict(&event.source, &event.identity, number), bytes)?;
+        self.put(Row::Variant(event.seq, variant))?;
+        Ok((Some(number), None))
+    }
+}
+
+fn receipt(event: &Event, outcome: Outcome) -> AcceptReceipt {
+    let Event { id, seq, digest, committed_at, .. } = event;
+    AcceptReceipt { outcome, event: *id, seq: *seq, digest: *digest, committed_at: *committed_at }
+}
+
+/// A record that could not be put into JSON: nothing was written.
+pub(super) fn unwritable(error: serde_json::Error) -> StoreError {
+    StoreError::backend("write a record", error)
+}

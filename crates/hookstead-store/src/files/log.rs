@@ -1,0 +1,296 @@
+//! The log: an append-only file of JSON lines, each the outcome of one batch. A line becomes durable with one
+//! sync and counts as a whole or not at all. It knows lines and sums; what the rows mean is not its business.
+//!
+//! ```text
+//! {"sum":"<32 hex>","bytes":<length of the batch>,"batch":{"number":7,"rows":[..],"files":[[final,pending],..]}}
+//! ```
+//!
+//! `sum` is the beginning of the SHA-256 over the sum of the line before and the batch's text, so that a line
+//! that is cut, changed, moved or missing is told from one that was written. The first line chains to the
+//! text `hookstead work.log 1`, and its number is 0; the numbers follow each other without a gap.
+//!
+//! Only one append is ever unsynced, so only the last line can be torn. A bad line with another one behind it
+//! is damage, and the store is not opened.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use aws_lc_rs::digest::{Context, SHA256};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use super::codec::RowJson;
+use super::row::Row;
+use crate::fs::{FileFacts, Fs, FsFile};
+
+const SEED: &str = "hookstead work.log 1";
+
+/// How many rows of a snapshot share a line: enough to make the lines' frames cheap, few enough that a line
+/// stays small beside the largest entry.
+const SNAPSHOT_ROWS: usize = 256;
+
+/// One line.
+#[derive(Debug, Default)]
+pub(super) struct Batch {
+    pub(super) rows: Vec<Row>,
+    /// The files that the batch wrote: where they belong, and under which name they are complete.
+    pub(super) files: Vec<(String, String)>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct BatchJson {
+    number: u64,
+    rows: Vec<RowJson>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    files: Vec<(String, String)>,
+}
+
+#[derive(Deserialize)]
+struct Line<'a> {
+    sum: &'a str,
+    bytes: usize,
+    #[serde(borrow)]
+    batch: &'a RawValue,
+}
+
+/// Where the chain of lines stands.
+#[derive(Clone, Debug)]
+struct Chain {
+    sum: String,
+    number: u64,
+}
+
+impl Chain {
+    fn new() -> Self {
+        Self { sum: SEED.to_owned(), number: 0 }
+    }
+
+    /// The line of a batch, and the chain after it.
+    fn line(&self, batch: &Batch) -> io::Result<(Vec<u8>, Self)> {
+        let rows = batch.rows.iter().map(RowJson::from).collect();
+        let json = BatchJson { number: self.number, rows, files: batch.files.clone() };
+        let text = serde_json::to_string(&json)?;
+        let next = self.after(&text);
+        let line = format!("{{\"sum\":\"{}\",\"bytes\":{},\"batch\":{text}}}\n", next.sum, text.len());
+        Ok((line.into_bytes(), next))
+    }
+
+    /// The batch of a line (without its line feed), and the chain after it.
+    fn read(&self, line: &[u8]) -> Result<(Batch, Self), String> {
+        let line: Line<'_> = serde_json::from_slice(line).map_err(|error| error.to_string())?;
+        let text = line.batch.get();
+        let next = self.after(text);
+        if line.sum != next.sum || line.bytes != text.len() {
+            return Err("its checksum is another".to_owned());
+        }
+        let json: BatchJson = serde_json::from_str(text).map_err(|error| error.to_string())?;
+        if json.number != self.number {
+            return Err(format!("it is batch {} where {} belongs", json.number, self.number));
+        }
+        let rows = json.rows.into_iter().map(Row::try_from).collect::<Result<_, _>>()?;
+        Ok((Batch { rows, files: json.files }, next))
+    }
+
+    fn after(&self, text: &str) -> Self {
+        let mut context = Context::new(&SHA256);
+        context.update(self.sum.as_bytes());
+        context.update(text.as_bytes());
+        Self { sum: hex::encode(&context.finish().as_ref()[..16]), number: self.number + 1 }
+    }
+}
+
+/// What a log held.
+#[derive(Debug)]
+pub(super) struct Replay {
+    /// How many bytes of a torn last line were left out.
+    pub(super) torn_bytes: usize,
+}
+
+/// Reads a log's text batch by batch. The error names the line that is damaged.
+pub(super) fn replay(
+    text: &[u8],
+    mut each: impl FnMut(Batch) -> Result<(), String>,
+) -> Result<Replay, String> {
+    let mut chain = Chain::new();
+    let mut rest = text;
+    while !rest.is_empty() {
+        let end = rest.iter().position(|byte| *byte == b'\n');
+        let (line, after) = match end {
+            Some(end) => (&rest[..end], &rest[end + 1..]),
+            None => return Ok(Replay { torn_bytes: rest.len() }),
+        };
+        match chain.read(line) {
+            Ok((batch, next)) => {
+                each(batch).map_err(|error| format!("line {}: {error}", chain.number + 1))?;
+                chain = next;
+            }
+            Err(_) if after.is_empty() => return Ok(Replay { torn_bytes: rest.len() }),
+            Err(error) => return Err(format!("line {}: {error}", chain.number + 1)),
+        }
+        rest = after;
+    }
+    Ok(Replay { torn_bytes: 0 })
+}
+
+/// An open log that is appended to.
+#[derive(Debug)]
+pub(super) struct WorkLog {
+    fs: Arc<dyn Fs>,
+    path: PathBuf,
+    file: Box<dyn FsFile>,
+    opened: FileFacts,
+    end: u64,
+    chain: Chain,
+}
+
+/// Why an append failed, and what is on the disk now.
+#[derive(Debug)]
+pub(super) enum AppendError {
+    /// The line could not be written and was cut off again: nothing happened.
+    Undone(io::Error),
+    /// The line may or may not be there.
+    Unknown(io::Error),
+}
+
+impl WorkLog {
+    /// Writes a log that holds `rows` under `temporary` and then gives it its name, in place of any other.
+    /// When it returns the log is complete and durable, its name too.
+    pub(super) fn create(
+        fs: &Arc<dyn Fs>,
+        path: &Path,
+        temporary: &Path,
+        snapshot: impl Iterator<Item = Row>,
+        files: Vec<(String, String)>,
+    ) -> io::Result<Self> {
+        let file = fs.create_new(temporary)?;
+        let mut log = Self {
+            fs: Arc::clone(fs),
+            path: path.to_owned(),
+            opened: file.facts()?,
+            file,
+            end: 0,
+            chain: Chain::new(),
+        };
+        let mut batch = Batch { rows: Vec::new(), files };
+        for row in snapshot {
+            batch.rows.push(row);
+            if batch.rows.len() == SNAPSHOT_ROWS {
+                log.write(&std::mem::take(&mut batch))?;
+            }
+        }
+        log.write(&batch)?;
+        log.file.sync()?;
+        fs.rename(temporary, path)?;
+        if let Some(folder) = path.parent() {
+            fs.sync_dir(folder)?;
+        }
+        Ok(log)
+    }
+
+    fn write(&mut self, batch: &Batch) -> io::Result<()> {
+        let (line, next) = self.chain.line(batch)?;
+        self.file.write_all_at(&line, self.end)?;
+        self.end += line.len() as u64;
+        self.chain = next;
+        Ok(())
+    }
+
+    /// Appends a batch and makes it durable.
+    pub(super) fn append(&mut self, batch: &Batch) -> Result<(), AppendError> {
+        let (line, next) = self.chain.line(batch).map_err(AppendError::Undone)?;
+        if let Err(error) = self.file.write_all_at(&line, self.end) {
+            let cut = self.file.set_len(self.end).and_then(|()| self.file.sync());
+            return Err(if cut.is_ok() { AppendError::Undone(error) } else { AppendError::Unknown(error) });
+        }
+        self.file.sync().map_err(AppendError::Unknown)?;
+        self.end += line.len() as u64;
+        self.chain = next;
+        Ok(())
+    }
+
+    /// Whether the path still names the file that is appended to; the error says what is wrong.
+    pub(super) fn check_place(&self) -> Result<(), String> {
+        match self.fs.facts(&self.path) {
+            Ok(Some(now)) if now.same_file(&self.opened) => Ok(()),
+            Ok(Some(_)) => {
+                Err(format!("`{}` is another file than the one that was opened", self.path.display()))
+            }
+            Ok(None) => Err(format!("`{}` is gone", self.path.display())),
+            Err(error) => Err(format!("`{}` cannot be looked at: {error}", self.path.display())),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hookstead_core::{Seq, Timestamp};
+
+    use super::*;
+
+    fn batch(number: u64) -> Batch {
+        let rows = vec![Row::Erased(Seq(number), Timestamp::from_secs(5))];
+        Batch { rows, files: vec![("a/b.json".to_owned(), ".pending-1".to_owned())] }
+    }
+
+    fn lines(count: u64) -> Vec<Vec<u8>> {
+        let mut chain = Chain::new();
+        let mut lines = Vec::new();
+        for number in 0..count {
+            let (line, next) = chain.line(&batch(number)).unwrap();
+            lines.push(line);
+            chain = next;
+        }
+        lines
+    }
+
+    fn read(text: &[u8]) -> Result<(usize, usize), String> {
+        let mut count = 0;
+        let replay = replay(text, |batch| {
+            assert_eq!(batch.files.len(), 1);
+            count += 1;
+            Ok(())
+        })?;
+        Ok((count, replay.torn_bytes))
+    }
+
+    #[test]
+    fn lines_come_back_in_order_and_each_is_json() {
+        let lines = lines(3);
+        assert_eq!(read(&lines.concat()), Ok((3, 0)));
+        let json: serde_json::Value = serde_json::from_slice(&lines[2]).unwrap();
+        assert_eq!(json["batch"]["number"], 2);
+        assert_eq!(read(b""), Ok((0, 0)));
+    }
+
+    #[test]
+    fn a_torn_tail_is_cut_wherever_it_was_torn() {
+        let lines = lines(3);
+        let whole = lines.concat();
+        for cut in lines[..2].concat().len()..whole.len() {
+            let kept = if cut == whole.len() { 3 } else { 2 };
+            assert_eq!(read(&whole[..cut]).unwrap().0, kept, "cut at {cut}");
+        }
+        let mut holes = whole.clone();
+        let at = lines[..2].concat().len() + 20;
+        holes[at..at + 30].fill(0);
+        assert_eq!(read(&holes), Ok((2, lines[2].len())));
+    }
+
+    #[test]
+    fn damage_before_the_last_line_is_refused() {
+        let lines = lines(3);
+        for (name, text) in [
+            ("missing", [&lines[0][..], &lines[2], &lines[2]].concat()),
+            ("swapped", [&lines[1][..], &lines[0], &lines[2]].concat()),
+            ("twice", [&lines[0][..], &lines[0], &lines[1]].concat()),
+        ] {
+            assert!(read(&text).is_err(), "{name}");
+        }
+        for at in 0..lines[0].len() {
+            let mut text = lines.concat();
+            text[at] ^= 1;
+            assert!(read(&text).is_err(), "a bit at {at}");
+        }
+    }
+}

@@ -1,0 +1,244 @@
+//! The start procedure: only when all of it went well does anybody get the store.
+//!
+//! In this order: what may be refused without touching anything (file system, format, a folder that is not
+//! ours), the lock, the write probe; then the log is read from the disk and not from what the page cache
+//! pretends, the folders are brought in line with it, what it does not know is taken in, and the log is
+//! written anew: that compacts it, and puts it on an inode whose every sync this process saw succeed.
+
+use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, RwLock};
+
+use hookstead_core::{IdentityKey, StoreFacts, Timestamp};
+
+use super::disk::Disk;
+use super::failure::{Poison, is_full};
+use super::folder::{self, Found, io_error};
+use super::layout::{LOCK, LOG, Layout, MARKER, RecordPath};
+use super::log::{self, WorkLog};
+use super::marker::Marker;
+use super::recover::{self, Expected};
+use super::store::FilesStore;
+use super::tables::Tables;
+use super::writer::{Parts, Writer};
+use super::{adopt, probe};
+use crate::fs::{FileSystem, Fs};
+use crate::lock::{LockError, StoreLock};
+use crate::open::{OpenError, OpenOptions, Opened, random_key};
+
+/// Opens the store in the folder `path`, made first if there is none.
+pub(crate) fn open(path: &Path, options: &OpenOptions, now: Timestamp) -> Result<Opened, OpenError> {
+    let fs = options.fs.as_ref();
+    let root = std::path::absolute(path).map_err(io_error("find the folder", path))?;
+    folder::make(fs, &root)?;
+    folder::refuse_network(fs, &root)?;
+    folder::look(fs, &root)?;
+    let lock = acquire(fs, &root, now)?;
+    let opened = open_locked(&root, options, &lock, now);
+    if opened.is_err() {
+        lock.release();
+    }
+    opened
+}
+
+/// The lock file of the store in a folder.
+pub(crate) fn lock_path(folder: &Path) -> std::path::PathBuf {
+    folder.join(LOCK)
+}
+
+fn acquire(fs: &dyn Fs, root: &Path, now: Timestamp) -> Result<Arc<StoreLock>, OpenError> {
+    let path = lock_path(root);
+    StoreLock::acquire(fs, path.clone(), now).map_err(|error| match error {
+        LockError::Held(owner) => OpenError::Locked { path: root.to_owned(), owner },
+        LockError::Io(source) => io_error("lock", &path)(source),
+    })
+}
+
+fn open_locked(
+    root: &Path,
+    options: &OpenOptions,
+    lock: &Arc<StoreLock>,
+    now: Timestamp,
+) -> Result<Opened, OpenError> {
+    let fs = &options.fs;
+    // Looked at again, now that nobody else can change it.
+    let found = folder::look(fs.as_ref(), root)?;
+    let seed_at_root = match &found {
+        Found::Ours(marker) => marker.seed_at_root,
+        Found::Seed => true,
+        Found::Empty => false,
+    };
+    let disk = Disk::new(Arc::clone(fs), Layout::new(root, seed_at_root), random_key()?);
+    prove(&disk)?;
+    let marker = match found {
+        Found::Ours(_) => reread_marker(fs.as_ref(), root)?,
+        Found::Seed | Found::Empty => create(&disk, options.identity_key, now)?,
+    };
+    let key = marker.key().map_err(|error| OpenError::Damaged {
+        path: root.to_owned(),
+        what: format!("the key in `{MARKER}` cannot be read: {error}"),
+    })?;
+    let store = load(disk, &IdentityKey::from_bytes(&key), options, Arc::clone(lock), now)?;
+    Ok(Opened { store: Arc::new(store), lock: Some(Arc::clone(lock)) })
+}
+
+/// Refuses a folder that does not take what an accept needs.
+fn prove(disk: &Disk) -> Result<(), OpenError> {
+    let root = disk.layout.root();
+    probe::run(disk).map_err(|failed| match failed {
+        probe::Failed::Link(source) if !is_full(&source) => {
+            OpenError::Unfit { path: root.to_owned(), what: format!("makes no hard links ({source})") }
+        }
+        probe::Failed::Sync(source) => {
+            OpenError::Unfit { path: root.to_owned(), what: format!("does not sync ({source})") }
+        }
+        probe::Failed::Write(source) | probe::Failed::Link(source) => io_error("write to", root)(source),
+        probe::Failed::Other => OpenError::Unfit {
+            path: root.to_owned(),
+            what: "reads back other bytes than were written".to_owned(),
+        },
+    })
+}
+
+/// Makes a store: the log, then the marker, so that a folder with a marker always has a log.
+fn create(disk: &Disk, identity_key: Option<[u8; 32]>, now: Timestamp) -> Result<Marker, OpenError> {
+    let root = disk.layout.root();
+    write_log(disk, std::iter::empty(), Vec::new())?;
+    let key = identity_key.map_or_else(random_key, Ok)?;
+    let marker = Marker::new(key, now.to_string(), disk.layout.is_at_root(super::layout::SEED_SOURCE));
+    let json = marker.to_json().map_err(|error| io_error("write", root)(error.into()))?;
+    let (pending, path) = (disk.pending(MARKER), disk.path(MARKER));
+    disk.write_new(&pending, &json).map_err(|error| match error {
+        super::disk::WriteError::Write(source) | super::disk::WriteError::Sync(source) => {
+            io_error("write", &path)(source)
+        }
+    })?;
+    disk.fs.rename(&disk.path(&pending), &path).map_err(io_error("move into place", &path))?;
+    disk.fs.sync_dir(root).map_err(io_error("sync", root))?;
+    Ok(marker)
+}
+
+fn reread_marker(fs: &dyn Fs, root: &Path) -> Result<Marker, OpenError> {
+    let path = root.join(MARKER);
+    fs.evict(&path).map_err(io_error("sync", &path))?;
+    folder::read_marker(fs, root)
+}
+
+fn load(
+    disk: Disk,
+    key: &IdentityKey,
+    options: &OpenOptions,
+    lock: Arc<StoreLock>,
+    now: Timestamp,
+) -> Result<FilesStore, OpenError> {
+    let (mut tables, written) = read_log(&disk)?;
+    let mut scan = recover::scan(&disk)?;
+    let expected = recover::expected(&tables, &disk);
+    recover::settle_pendings(&disk, &tables, &expected, &written, &mut scan)?;
+    recover::remove_erased(&disk, &tables, &expected, &mut scan)?;
+    warn_of_missing(&expected, &scan);
+    let newest_logged = tables.newest();
+    let unknown = adopt::unknown(&scan, &expected);
+    let strangers = adopt::adopt(&disk, &mut tables, unknown, key, now);
+    let adopted = tables.newest().0 - newest_logged.0;
+    if adopted > 0 {
+        tracing::info!(adopted, "events were found in the folder that the log did not know");
+    }
+    let kept = written.into_iter().filter(|(_, pending)| scan.pendings.contains(pending)).collect();
+    let log = write_log(&disk, tables.rows(), kept)?;
+    spot_check(&disk, &tables, options.spot_check_events);
+    let facts = facts(&disk, key.clone())?;
+    let parts = Parts {
+        disk: disk.clone(),
+        log,
+        folders: scan.folders,
+        strangers: strangers.into_iter().collect(),
+        newest: tables.newest(),
+    };
+    Ok(FilesStore {
+        facts,
+        disk,
+        tables: RwLock::new(tables),
+        writer: Mutex::new(Writer::new(parts)),
+        poison: Poison::default(),
+        lock,
+        closed: AtomicBool::new(false),
+    })
+}
+
+/// The tables as the log has them, and which record was written under which name.
+fn read_log(disk: &Disk) -> Result<(Tables, BTreeMap<RecordPath, RecordPath>), OpenError> {
+    let (root, path) = (disk.layout.root(), disk.path(LOG));
+    let damaged = |what: String| OpenError::Damaged { path: root.to_owned(), what };
+    if disk.fs.facts(&path).map_err(io_error("look at", &path))?.is_none() {
+        let what = "it holds the state of all work; put it back, or make an empty one to start over from the \
+                    entries alone";
+        return Err(damaged(format!("`{LOG}` is missing: {what}")));
+    }
+    disk.fs.evict(&path).map_err(io_error("sync", &path))?;
+    let bytes = folder::read(disk.fs.as_ref(), &path)?;
+    let mut tables = Tables::default();
+    let mut written = BTreeMap::new();
+    let replayed = log::replay(&bytes, |batch| {
+        written.extend(batch.files);
+        batch.rows.iter().try_for_each(|row| tables.put(row).map(drop)).map_err(|error| error.to_string())
+    })
+    .map_err(|error| damaged(format!("`{LOG}`, {error}")))?;
+    if replayed.torn_bytes > 0 {
+        tracing::warn!(bytes = replayed.torn_bytes, "the log's last line was cut short; it is left out");
+    }
+    Ok((tables, written))
+}
+
+fn write_log(
+    disk: &Disk,
+    rows: impl Iterator<Item = super::row::Row>,
+    files: Vec<(RecordPath, RecordPath)>,
+) -> Result<WorkLog, OpenError> {
+    let (path, pending) = (disk.path(LOG), disk.path(&disk.pending(LOG)));
+    WorkLog::create(&disk.fs, &path, &pending, rows, files).map_err(io_error("write", &path))
+}
+
+fn warn_of_missing(expected: &std::collections::HashMap<RecordPath, Expected>, scan: &recover::Scan) {
+    let missing = |(record, what): &(&RecordPath, &Expected)| {
+        !matches!(what, Expected::Erased(..)) && !scan.records.contains(*record)
+    };
+    for (record, _) in expected.iter().filter(missing) {
+        tracing::error!(record, "a record is missing that the log knows");
+    }
+}
+
+/// Reads the newest events' records. A damaged one is served to nobody, and the rest is: so it is said aloud
+/// here and refused where it is asked for.
+fn spot_check(disk: &Disk, tables: &Tables, events: u32) {
+    for row in tables.events.values().rev().filter(|row| row.is_kept()).take(events as usize) {
+        let record = disk.layout.event(row);
+        let event = &row.event;
+        let checked = disk
+            .read_known(&record, None)
+            .map_err(|error| error.to_string())
+            .and_then(|bytes| super::entry::Entry::body_of(&bytes, &event.identity, event.digest).map(drop));
+        if let Err(why) = checked {
+            tracing::error!(record, why, "a record is damaged; `hookstead store check` names all");
+        }
+    }
+}
+
+fn facts(disk: &Disk, identity_key: IdentityKey) -> Result<StoreFacts, OpenError> {
+    let root = disk.layout.root();
+    let system = disk.fs.file_system(root).map_err(io_error("look at the file system of", root))?;
+    let volatile = match system {
+        FileSystem::Volatile(kind) => format!(" on {kind}, which may go with the power or the container"),
+        FileSystem::Local | FileSystem::Network(_) => String::new(),
+    };
+    Ok(StoreFacts {
+        kind: "files",
+        location: format!("files:{}", root.display()),
+        durability: format!("fsync of each record, its folder and the log{volatile}"),
+        persistent: true,
+        batches_in_flight: NonZeroUsize::MIN,
+        identity_key,
+    })
+}

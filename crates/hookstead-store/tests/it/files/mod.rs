@@ -1,0 +1,6 @@
+//! The files store from outside.
+
+mod backend;
+mod trials;
+
+pub(crate) use trials::trials;
