@@ -36,6 +36,7 @@ pub(crate) enum Verb {
     Serve(cmd::Serve),
     Send(cmd::Send),
     Events(cmd::Events),
+    Replay(cmd::Replay),
     Sign(cmd::Sign),
     Store(cmd::StoreArgs),
     Config(cmd::ConfigArgs),

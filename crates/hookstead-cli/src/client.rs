@@ -5,12 +5,15 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use bytes::Bytes;
-use hookstead_server::api::view::{EventView, EventsView};
+use hookstead_core::RunName;
+use hookstead_server::api::view::{EventView, EventsView, ReceiptView, RunView};
+use hookstead_server::problem::{Case, Choice};
 use hookstead_server::tokens;
-use reqwest::{StatusCode, Url};
+use reqwest::{RequestBuilder, StatusCode, Url};
 use serde::Deserialize;
 
 use crate::failure::{Exit, Failure};
+use crate::output::printable;
 use crate::post::{http_client, not_reached};
 use crate::reader::EventQuery;
 
@@ -34,7 +37,8 @@ struct Refused {
     code: String,
     #[serde(default)]
     title: String,
-    detail: Option<String>,
+    #[serde(flatten)]
+    case: Case,
 }
 
 impl Client {
@@ -79,6 +83,22 @@ impl Client {
         serde_json::from_slice(&event).context("read the server's answer about the event")
     }
 
+    /// The receipt of an event's acceptance.
+    pub(crate) async fn receipt(&self, selector: &str) -> Result<ReceiptView> {
+        let url = self.url(&["v1", "events", selector, "receipt"])?;
+        let receipt = self.get(url, selector).await?;
+        serde_json::from_slice(&receipt).context("read the server's receipt")
+    }
+
+    /// Processes an event under a name.
+    pub(crate) async fn replay(&self, selector: &str, run: &RunName) -> Result<RunView> {
+        let url = self.url(&["v1", "events", selector, "runs"])?;
+        let asked = serde_json::json!({ "run": run.as_str() }).to_string();
+        let request = self.http.post(url.clone()).header("content-type", "application/json").body(asked);
+        let receipt = self.send(request, &url, selector).await?;
+        serde_json::from_slice(&receipt).context("read the server's receipt")
+    }
+
     /// The body of an event.
     pub(crate) async fn body(&self, selector: &str) -> Result<Bytes> {
         let url = self.url(&["v1", "events", selector, "body"])?;
@@ -100,7 +120,10 @@ impl Client {
     }
 
     async fn get(&self, url: Url, subject: &str) -> Result<Bytes> {
-        let mut request = self.http.get(url.clone());
+        self.send(self.http.get(url.clone()), &url, subject).await
+    }
+
+    async fn send(&self, mut request: RequestBuilder, url: &Url, subject: &str) -> Result<Bytes> {
         if let Some(token) = &self.token {
             request = request.bearer_auth(token);
         }
@@ -133,13 +156,24 @@ impl Client {
                     .fix("make one with a larger role: hookstead token create --role operate")
             }
             StatusCode::NOT_FOUND if refused.code == "unknown-source" => no_source(),
-            StatusCode::NOT_FOUND => no_event(subject),
+            StatusCode::NOT_FOUND => no_event(subject, refused.case.searched.as_deref()),
             StatusCode::GONE => erased(subject),
-            _ if refused.code == "damaged" => damaged(subject),
-            _ => {
-                let code = if refused.code.is_empty() { "no code" } else { &refused.code };
-                let title = refused.detail.as_deref().unwrap_or(&refused.title);
-                Failure::new(Exit::Failed, "server", format!("{base} answered {status}: {title} ({code})"))
+            _ => self.failure_by_code(status, refused, subject),
+        }
+    }
+
+    fn failure_by_code(&self, status: StatusCode, refused: &Refused, subject: &str) -> Failure {
+        let said = refused.case.detail.as_deref().unwrap_or(&refused.title);
+        match refused.code.as_str() {
+            "damaged" => damaged(subject),
+            "ambiguous" => ambiguous(subject, &refused.case.choices),
+            "unreadable" => unreadable(subject, said),
+            "receipt-damaged" => receipt_damaged(said),
+            "source-not-configured" => not_configured(said),
+            code => {
+                let code = if code.is_empty() { "no code" } else { code };
+                let base = self.base.origin().ascii_serialization();
+                Failure::new(Exit::Failed, "server", format!("{base} answered {status}: {said} ({code})"))
                     .fix("the server's log says more")
             }
         }
@@ -152,12 +186,55 @@ pub(crate) fn no_source() -> Failure {
         .fix("see which sources there are:   hookstead events")
 }
 
-/// There is no such event.
-pub(crate) fn no_event(selector: &str) -> Failure {
-    Failure::new(Exit::NotFound, "no-event", format!("there is no event `{selector}`")).fix(
+/// There is no such event; what was searched for it, if that is more than one look.
+pub(crate) fn no_event(selector: &str, searched: Option<&str>) -> Failure {
+    let failure = Failure::new(Exit::NotFound, "no-event", format!("there is no event `{selector}`"));
+    let failure = match searched {
+        Some(searched) => failure.line("why", searched),
+        None => failure,
+    };
+    failure.fix(
         "see which there are:   hookstead events\n\
          an event is named by its short id, its id, @ for the newest, or SOURCE:PROVIDER-ID",
     )
+}
+
+/// Several events have this name.
+pub(crate) fn ambiguous(selector: &str, choices: &[Choice]) -> Failure {
+    let message = format!("`{selector}` names {} events, each under a scope of its own", choices.len());
+    let line = |choice: &Choice| {
+        let Choice { short_id, scope, received_at } = choice;
+        format!("{short_id}   scope {}, received {received_at}", printable(scope))
+    };
+    let lines: Vec<String> = choices.iter().map(line).collect();
+    let first = choices.first().map_or("0001", |choice| &choice.short_id);
+    Failure::new(Exit::Usage, "ambiguous", message)
+        .line("one of", lines.join("\n"))
+        .fix(format!("name it by its short id:   hookstead events show {first}"))
+}
+
+/// The processor of its source cannot read it.
+pub(crate) fn unreadable(selector: &str, why: &str) -> Failure {
+    Failure::new(
+        Exit::Refused,
+        "unreadable",
+        format!("`{selector}` cannot be processed, and no run was recorded"),
+    )
+    .line("why", why)
+    .fix(format!("look at it:   hookstead events body {selector}"))
+}
+
+/// The receipt of an earlier run is damaged.
+pub(crate) fn receipt_damaged(why: &str) -> Failure {
+    Failure::new(Exit::Refused, "receipt-damaged", why).fix(
+        "find everything that is damaged:   hookstead store check\nor process the event under another name",
+    )
+}
+
+/// Nobody knows how the source's events are processed.
+pub(crate) fn not_configured(why: &str) -> Failure {
+    Failure::new(Exit::Refused, "source-not-configured", why)
+        .fix("add the source to the configuration, or name the configuration with --config FILE")
 }
 
 /// Its body was erased.
@@ -167,7 +244,7 @@ pub(crate) fn erased(selector: &str) -> Failure {
 }
 
 /// The stored bytes do not fit their digest.
-fn damaged(selector: &str) -> Failure {
+pub(crate) fn damaged(selector: &str) -> Failure {
     Failure::new(Exit::Failed, "damaged", format!("what is stored of `{selector}` does not fit its digest"))
         .fix("find everything that is damaged:   hookstead store check")
 }

@@ -1,12 +1,14 @@
-//! Reading what is stored: from the running server where one lives, else from the store itself. Verbs do not
-//! notice which.
+//! Reading what is stored, and processing it: by the running server where one lives, else on the store itself.
+//! Verbs do not notice which.
 
 mod offline;
+mod replay;
 
 use anyhow::Result;
 use bytes::Bytes;
 use clap::Args;
-use hookstead_server::api::view::{EventView, EventsView};
+use hookstead_core::RunName;
+use hookstead_server::api::view::{EventView, EventsView, ReceiptView, RunView};
 use tokio::runtime::Runtime;
 
 use crate::client::Client;
@@ -43,6 +45,19 @@ pub(crate) enum Reader {
     Store(Offline),
 }
 
+/// Processes an event under a name: the running server does it, or we open the inbox ourselves.
+pub(crate) fn replay(args: &WhereArgs, selector: &str, run: &RunName) -> Result<RunView> {
+    let config = args.place.load()?;
+    let address = match &args.server {
+        Some(server) => Some(server.clone()),
+        None => Running::find(&config)?.map(|running| running.admin),
+    };
+    match address {
+        Some(address) => runtime()?.block_on(Client::at(&address, &config.data)?.replay(selector, run)),
+        None => replay::offline(&config, selector, run),
+    }
+}
+
 impl Reader {
     /// Finds the server, or opens the store if none runs.
     pub(crate) fn open(args: &WhereArgs) -> Result<Self> {
@@ -69,6 +84,14 @@ impl Reader {
         match self {
             Self::Server(client, runtime) => runtime.block_on(client.event(selector)),
             Self::Store(store) => store.event(selector),
+        }
+    }
+
+    /// The receipt of an event's acceptance.
+    pub(crate) fn receipt(&self, selector: &str) -> Result<ReceiptView> {
+        match self {
+            Self::Server(client, runtime) => runtime.block_on(client.receipt(selector)),
+            Self::Store(store) => store.receipt(selector),
         }
     }
 

@@ -10,11 +10,15 @@ pub mod folder;
 mod intake;
 pub mod limits;
 mod listen;
+pub mod lookup;
+mod open;
 pub mod problem;
 mod run;
+pub mod runs;
 pub mod telemetry;
 pub mod tokens;
 
 pub use config::Config;
+pub use open::{answers, open_inbox};
 pub use problem::Problem;
 pub use run::{RunOutcome, Server, ServerFacts, StartError, termination};

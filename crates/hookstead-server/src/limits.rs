@@ -86,6 +86,26 @@ pub const READS_MAX: usize = 8;
 /// How long a read of the admin API waits for its turn.
 pub const READ_WAIT: Duration = Duration::from_secs(5);
 
+/// Changes by the admin API that may wait for the store at once; others wait for [`READ_WAIT`]. People and their
+/// scripts make them, so a few are many.
+pub const CHANGES_MAX: usize = 8;
+
+/// Largest body of a request to the admin API, in bytes: what is asked for has a name or two.
+pub const API_BODY_BYTES_MAX: usize = 64 * 1024;
+
+/// How many of a source's newest events are looked through for scopes when an event is looked up by its provider's
+/// id: enough for every hook that is in use, and read in a second from a cold disk.
+pub const LOOKUP_EVENTS_MAX: usize = 10_000;
+
+/// How many events such a look-up reads at a time.
+pub const LOOKUP_PAGE: u16 = 1_000;
+
+/// How many events of one provider's id are offered to choose from; a person reads no more.
+pub const LOOKUP_CHOICES_MAX: usize = 20;
+
+/// How many receipts of an event's runs are listed.
+pub const RUNS_LISTED_MAX: usize = 1_000;
+
 /// Items of a list when the request names no number.
 pub const PAGE_DEFAULT: u16 = 50;
 

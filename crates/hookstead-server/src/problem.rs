@@ -6,7 +6,32 @@
 use bytes::Bytes;
 use http::header::{self, HeaderValue};
 use http::{Response, StatusCode};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+
+/// What a refusal says of the one case beside its code and title.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Case {
+    /// A sentence for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub detail: Option<String>,
+    /// Where an event was looked for in vain, where that is more than one look.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub searched: Option<String>,
+    /// The events that have an [`Problem::Ambiguous`] name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub choices: Vec<Choice>,
+}
+
+/// One of several events of one name.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Choice {
+    /// Its short id, which no other event has.
+    pub short_id: String,
+    /// Its scope, with whatever is no text in it replaced.
+    pub scope: String,
+    /// When it was received.
+    pub received_at: String,
+}
 
 /// Why a request was refused. Codes never change their meaning; new ones may come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -18,6 +43,8 @@ pub enum Problem {
     EventId,
     /// 400 `query`: a parameter of an API request cannot be read.
     Query,
+    /// 400 `run-name`: this cannot be the name of a run.
+    RunName,
     /// 401 `not-verified`: nothing proves that the request comes from the provider. One answer for every reason.
     NotVerified,
     /// 401 `unauthorized`: the admin API wants a token.
@@ -34,6 +61,10 @@ pub enum Problem {
     Timeout,
     /// 409 `conflict`: this event id is taken by other bytes, which are kept untouched.
     Conflict,
+    /// 409 `ambiguous`: several events have this name; `choices` lists them.
+    Ambiguous,
+    /// 409 `source-not-configured`: the event's source stands in no configuration, so nobody knows how to read it.
+    SourceNotConfigured,
     /// 410 `erased`: retention erased the body; identity and digest remain.
     Erased,
     /// 413 `too-large`: the body is over the source's limit.
@@ -42,6 +73,10 @@ pub enum Problem {
     TargetTooLong,
     /// 421 `host-not-allowed`: the admin listener does not answer to this `Host`.
     HostNotAllowed,
+    /// 422 `unreadable`: the processor of the event's source cannot read its body.
+    Unreadable,
+    /// 500 `receipt-damaged`: the receipt of this run does not fit its event. It is neither served nor replaced.
+    ReceiptDamaged,
     /// 500 `damaged`: the stored record does not fit its digest, so it is not served.
     Damaged,
     /// 503 `busy`: too much in flight. Nothing was stored; try again.
@@ -58,6 +93,7 @@ impl Problem {
         Self::Malformed,
         Self::EventId,
         Self::Query,
+        Self::RunName,
         Self::NotVerified,
         Self::Unauthorized,
         Self::Forbidden,
@@ -66,10 +102,14 @@ impl Problem {
         Self::Method,
         Self::Timeout,
         Self::Conflict,
+        Self::Ambiguous,
+        Self::SourceNotConfigured,
         Self::Erased,
         Self::TooLarge,
         Self::TargetTooLong,
         Self::HostNotAllowed,
+        Self::Unreadable,
+        Self::ReceiptDamaged,
         Self::Damaged,
         Self::Busy,
         Self::NotDurable,
@@ -83,6 +123,7 @@ impl Problem {
             Self::Malformed => (Status::BAD_REQUEST, "malformed", "the request is malformed"),
             Self::EventId => (Status::BAD_REQUEST, "event-id", "the event has no usable id"),
             Self::Query => (Status::BAD_REQUEST, "query", "a parameter cannot be read"),
+            Self::RunName => (Status::BAD_REQUEST, "run-name", "this is no name of a run"),
             Self::NotVerified => (Status::UNAUTHORIZED, "not-verified", "the request is not verified"),
             Self::Unauthorized => (Status::UNAUTHORIZED, "unauthorized", "a token is required"),
             Self::Forbidden => (Status::FORBIDDEN, "forbidden", "the token does not allow this"),
@@ -91,11 +132,21 @@ impl Problem {
             Self::Method => (Status::METHOD_NOT_ALLOWED, "method", "the method is not allowed"),
             Self::Timeout => (Status::REQUEST_TIMEOUT, "timeout", "the request took too long"),
             Self::Conflict => (Status::CONFLICT, "conflict", "the event id is taken by other bytes"),
+            Self::Ambiguous => (Status::CONFLICT, "ambiguous", "several events have this name"),
+            Self::SourceNotConfigured => {
+                (Status::CONFLICT, "source-not-configured", "the source stands in no configuration")
+            }
             Self::Erased => (Status::GONE, "erased", "the body was erased"),
             Self::TooLarge => (Status::PAYLOAD_TOO_LARGE, "too-large", "the body is too large"),
             Self::TargetTooLong => (Status::URI_TOO_LONG, "target-too-long", "the address is too long"),
             Self::HostNotAllowed => {
                 (Status::MISDIRECTED_REQUEST, "host-not-allowed", "this host name is not served here")
+            }
+            Self::Unreadable => {
+                (Status::UNPROCESSABLE_ENTITY, "unreadable", "the processor cannot read the event")
+            }
+            Self::ReceiptDamaged => {
+                (Status::INTERNAL_SERVER_ERROR, "receipt-damaged", "the receipt of this run is damaged")
             }
             Self::Damaged => (Status::INTERNAL_SERVER_ERROR, "damaged", "the stored record is damaged"),
             Self::Busy => (Status::SERVICE_UNAVAILABLE, "busy", "too much is in flight"),
@@ -130,18 +181,18 @@ impl Problem {
 
     /// The answer without a detail: the same bytes each time.
     pub fn response(self) -> Response<Bytes> {
-        self.response_with(None)
+        self.response_with(&Case::default())
     }
 
     /// The answer with words about this one case. Never for the intake.
-    pub fn response_with(self, detail: Option<&str>) -> Response<Bytes> {
+    pub fn response_with(self, case: &Case) -> Response<Bytes> {
         let (status, code, title) = self.facts();
         let document = Document {
             kind: format!("urn:hookstead:problem:{code}"),
             title,
             status: status.as_u16(),
             code,
-            detail,
+            case,
         };
         // A struct of texts and a number always serialises; an empty body would still be a right refusal.
         let body = serde_json::to_vec(&document).unwrap_or_default();
@@ -178,8 +229,8 @@ struct Document<'a> {
     title: &'a str,
     status: u16,
     code: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    detail: Option<&'a str>,
+    #[serde(flatten)]
+    case: &'a Case,
 }
 
 #[cfg(test)]

@@ -31,7 +31,7 @@ const TOKEN_TEXT_BYTES_MAX: usize = 256;
 pub enum Role {
     /// Look at everything but secrets.
     Read,
-    /// Redeliver, resolve, pause.
+    /// Process events, redeliver, resolve, pause.
     Operate,
     /// Everything.
     Admin,

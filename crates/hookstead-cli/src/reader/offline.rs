@@ -6,28 +6,28 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use bytes::Bytes;
-use hookstead_core::{
-    Body, BodySelector, Event, EventFilter, EventSelector, Identity, List, Order, Page, ProviderEventId,
-    Scope, SourceNumber, Store,
-};
-use hookstead_server::Config;
-use hookstead_server::api::view::{EventView, EventsView};
+use hookstead_core::{Body, BodySelector, Event, EventFilter, List, Order, Page, SourceNumber, Store};
+use hookstead_server::api::view::{EventView, EventsView, ReceiptView};
+use hookstead_server::lookup::{self, EventName, LookupError};
+use hookstead_server::problem::Choice;
+use hookstead_server::{Config, answers};
 use hookstead_store::{OpenError, OpenOptions};
 
 use super::EventQuery;
-use crate::client::{erased, no_event, no_source};
+use crate::client::{ambiguous, erased, no_event, no_source};
 use crate::failure::{Exit, Failure};
 use crate::sample::now;
 
 /// An open store; `None` where none was made yet, which reads like an empty one.
 pub(crate) struct Offline {
     store: Option<Arc<dyn Store>>,
+    config: Box<Config>,
 }
 
 impl Offline {
     /// Opens the store of a configuration. A store is never made by looking at it.
     pub(crate) fn open(config: &Config) -> Result<Self> {
-        Ok(Self { store: open(config, &OpenOptions::default())? })
+        Ok(Self { store: open(config, &OpenOptions::default())?, config: Box::new(config.clone()) })
     }
 
     pub(super) fn events(&self, query: &EventQuery) -> Result<EventsView> {
@@ -41,44 +41,63 @@ impl Offline {
     }
 
     pub(super) fn event(&self, selector: &str) -> Result<EventView> {
-        Ok(EventView::detailed(&self.find(selector)?))
+        let (event, _) = self.find(selector)?;
+        Ok(EventView::detailed(&event, answers(&self.config, event.source.as_str())))
+    }
+
+    pub(super) fn receipt(&self, selector: &str) -> Result<ReceiptView> {
+        let (event, store) = self.find(selector)?;
+        Ok(ReceiptView::of(&event, store.facts()))
     }
 
     pub(super) fn body(&self, selector: &str) -> Result<Bytes> {
-        let event = self.find(selector)?;
-        let store = self.store.as_ref().ok_or_else(|| no_event(selector))?;
+        let (event, store) = self.find(selector)?;
         match store.body(BodySelector::Event(event.id))? {
             Some(Body::Kept(bytes)) => Ok(bytes),
             Some(Body::Erased) => Err(erased(selector).into()),
-            None => Err(no_event(selector).into()),
+            None => Err(no_event(selector, None).into()),
         }
     }
 
-    fn find(&self, text: &str) -> Result<Event> {
-        let found = match &self.store {
-            Some(store) => match selector(text, store.as_ref())? {
-                Some(selector) => store.event(&selector)?,
-                None => None,
-            },
-            None => None,
+    fn find(&self, text: &str) -> Result<(Event, &dyn Store)> {
+        let (Some(store), Some(name)) = (&self.store, EventName::parse(text.as_bytes())) else {
+            return Err(no_event(text, None).into());
         };
-        found.ok_or_else(|| no_event(text).into())
+        let event = lookup::find(&**store, &name).map_err(|error| not_found(text, error))?;
+        Ok((event, &**store))
+    }
+}
+
+/// Why a name leads to no event.
+pub(super) fn not_found(text: &str, error: LookupError) -> anyhow::Error {
+    match error {
+        LookupError::NotFound { searched } => {
+            no_event(text, searched.map(|searched| searched.to_string()).as_deref()).into()
+        }
+        LookupError::Ambiguous(events) => {
+            let choices: Vec<Choice> = events.iter().map(Choice::from).collect();
+            ambiguous(text, &choices).into()
+        }
+        LookupError::Store(error) => error.into(),
     }
 }
 
 /// Opens the store of a configuration if it is there.
 pub(crate) fn open(config: &Config, options: &OpenOptions) -> Result<Option<Arc<dyn Store>>> {
-    let url = &config.store.url;
-    let file = url.strip_prefix("sqlite:").map(Path::new);
-    if !file.is_some_and(Path::exists) {
+    if !exists(config) {
         return Ok(None);
     }
-    let opened = hookstead_store::open(url, options, now()).map_err(|error| refused(&error))?;
+    let opened = hookstead_store::open(&config.store.url, options, now()).map_err(|error| refused(&error))?;
     Ok(Some(opened.store))
 }
 
-/// Why a store cannot be read.
-fn refused(error: &OpenError) -> Failure {
+/// Whether the store of a configuration was ever made.
+pub(super) fn exists(config: &Config) -> bool {
+    config.store.url.strip_prefix("sqlite:").map(Path::new).is_some_and(Path::exists)
+}
+
+/// Why a store cannot be opened.
+pub(super) fn refused(error: &OpenError) -> Failure {
     let (code, fix) = match error {
         OpenError::Locked { .. } => ("in-use", "ask the process that has it: --server URL"),
         OpenError::Damaged { .. } => ("damaged", "find everything that is damaged: hookstead store check"),
@@ -106,23 +125,6 @@ fn filter(store: &dyn Store, query: &EventQuery) -> Result<EventFilter> {
 fn source(store: &dyn Store, name: &str) -> Result<Option<SourceNumber>> {
     let registry = store.registry()?;
     Ok(registry.sources.iter().find(|row| row.name.as_str() == name).map(|row| row.number))
-}
-
-/// From a name of an event to its selector; `None` if it can name none.
-fn selector(text: &str, store: &dyn Store) -> Result<Option<EventSelector>> {
-    if text == "@" {
-        return Ok(Some(EventSelector::Newest));
-    }
-    if let Some((name, id)) = text.split_once(':') {
-        let (Some(source), Ok(id)) = (source(store, name)?, ProviderEventId::new(id.as_bytes())) else {
-            return Ok(None);
-        };
-        return Ok(Some(EventSelector::Identity(Identity { source, scope: Scope::default(), id })));
-    }
-    if let Ok(id) = text.parse() {
-        return Ok(Some(EventSelector::Id(id)));
-    }
-    Ok(text.parse().ok().map(EventSelector::Seq))
 }
 
 fn usage(option: &str, error: &dyn std::fmt::Display) -> Failure {

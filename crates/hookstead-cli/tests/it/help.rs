@@ -3,7 +3,7 @@
 use crate::terminal::Terminal;
 
 /// Every verb, as it is typed. A verb that is missing here fails the first test.
-const VERBS: [&str; 18] = [
+const VERBS: [&str; 19] = [
     "",
     "serve",
     "demo",
@@ -13,6 +13,7 @@ const VERBS: [&str; 18] = [
     "events list",
     "events show",
     "events body",
+    "replay",
     "store",
     "store check",
     "config",

@@ -14,6 +14,8 @@ mod harness;
 mod help;
 mod kill_loop;
 mod lifecycle;
+mod lookup;
+mod replay;
 mod send;
 mod senders;
 mod terminal;

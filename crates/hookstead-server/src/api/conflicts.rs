@@ -20,5 +20,5 @@ pub(crate) async fn list(
     let (page, filter) = (query.page()?, ConflictFilter { event: None, open_only: query.open });
     let list =
         move |store: &dyn Store| store.list_conflicts(&filter, &page).map(|list| ConflictsView::from(&list));
-    api.reads.run(api.inbox.store(), list).await.map(Json)
+    api.reads.read(api.inbox.store(), list).await.map(Json)
 }

@@ -1,4 +1,4 @@
-//! `/v1/events`: the list, one event, and its body.
+//! `/v1/events`: the list, one event, its receipt, and its body.
 
 use std::sync::Arc;
 
@@ -14,8 +14,10 @@ use http::header::{self, HeaderValue};
 use super::error::ApiError;
 use super::query::{ListQuery, refused};
 use super::router::Api;
-use super::selector::EventName;
-use super::view::{EventView, EventsView};
+use super::selector::event_name;
+use super::view::{EventView, EventsView, ReceiptView};
+use crate::intake::answer::answers;
+use crate::lookup::{EventName, LookupError, find};
 use crate::problem::Problem;
 
 pub(crate) async fn list(
@@ -31,13 +33,13 @@ pub(crate) async fn list(
         if let Some(name) = source {
             let registry = store.registry()?;
             let Some(row) = registry.sources.iter().find(|row| row.name.as_str() == name) else {
-                return Ok(None);
+                return Ok::<_, StoreError>(None);
             };
             filter.source = Some(row.number);
         }
         store.list_events(&filter, &page).map(|list| Some(EventsView::from(&list)))
     };
-    let found = api.reads.run(api.inbox.store(), list).await?;
+    let found = api.reads.read(api.inbox.store(), list).await?;
     found
         .map(Json)
         .ok_or_else(|| ApiError::new(Problem::UnknownSource, "the store has no event of this source"))
@@ -45,18 +47,25 @@ pub(crate) async fn list(
 
 pub(crate) async fn show(State(api): State<Arc<Api>>, uri: Uri) -> Result<Json<EventView>, ApiError> {
     let name = named(uri.path())?;
-    let found = api.reads.run(api.inbox.store(), move |store| event(store, name)).await?;
-    found.map(|event| Json(EventView::detailed(&event))).ok_or_else(not_found)
+    let event = api.reads.read(api.inbox.store(), move |store| find(store, &name)).await?;
+    let answers = api.inbox.source(event.source.as_str()).map(|source| answers(source));
+    Ok(Json(EventView::detailed(&event, answers)))
+}
+
+pub(crate) async fn receipt(State(api): State<Arc<Api>>, uri: Uri) -> Result<Json<ReceiptView>, ApiError> {
+    let name = named(uri.path())?;
+    let event = api.reads.read(api.inbox.store(), move |store| find(store, &name)).await?;
+    Ok(Json(ReceiptView::of(&event, api.inbox.store().facts())))
 }
 
 pub(crate) async fn body(State(api): State<Arc<Api>>, uri: Uri) -> Result<Response, ApiError> {
     let name = named(uri.path())?;
     let read = move |store: &dyn Store| {
-        let Some(event) = event(store, name)? else { return Ok(None) };
+        let event = find(store, &name)?;
         let body = store.body(BodySelector::Event(event.id))?;
-        Ok(body.map(|body| (event, body)))
+        body.map(|body| (event, body)).ok_or(LookupError::NotFound { searched: None })
     };
-    match api.reads.run(api.inbox.store(), read).await?.ok_or_else(not_found)? {
+    match api.reads.read(api.inbox.store(), read).await? {
         (event, Body::Kept(bytes)) => Ok(download(&event, HttpBody::from(bytes))),
         (_, Body::Erased) => Err(Problem::Erased.into()),
     }
@@ -76,17 +85,6 @@ fn download(event: &Event, body: HttpBody) -> Response {
 }
 
 /// The event's name in `/v1/events/NAME..`, as it was sent.
-fn named(path: &str) -> Result<EventName, ApiError> {
-    EventName::of_segment(path.split('/').nth(3).unwrap_or_default())
-}
-
-fn event(store: &dyn Store, name: EventName) -> Result<Option<Event>, StoreError> {
-    match name.selector(&store.registry()?) {
-        Some(selector) => store.event(&selector),
-        None => Ok(None),
-    }
-}
-
-fn not_found() -> ApiError {
-    ApiError::new(Problem::NotFound, "there is no such event")
+pub(super) fn named(path: &str) -> Result<EventName, ApiError> {
+    event_name(path.split('/').nth(3).unwrap_or_default())
 }

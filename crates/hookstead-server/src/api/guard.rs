@@ -9,6 +9,7 @@ use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 
 use super::error::ApiError;
 use super::router::Api;
+use crate::listen::Unread;
 use crate::problem::Problem;
 use crate::tokens::Role;
 
@@ -28,7 +29,8 @@ const HEADERS: [(HeaderName, &str); 5] = [
 pub(crate) async fn guard(State(api): State<Arc<Api>>, mut request: Request, next: Next) -> Response {
     let role = presented(request.headers()).and_then(|token| api.tokens.role(token));
     let open = OPEN.contains(&request.uri().path());
-    let mut response = match check(&api, request.headers(), role, open) {
+    let has_body = !request.method().is_safe();
+    let mut response = match check(&api, &request, role, open) {
         Ok(()) => {
             if let Some(role) = role {
                 request.extensions_mut().insert(role);
@@ -37,24 +39,33 @@ pub(crate) async fn guard(State(api): State<Arc<Api>>, mut request: Request, nex
         }
         Err(problem) => ApiError::from(problem).into_response(),
     };
+    if has_body && !response.status().is_success() {
+        // It may still be on its way: closing at once would cut the answer off.
+        response.extensions_mut().insert(Unread);
+    }
     for (name, value) in HEADERS {
         response.headers_mut().insert(name, HeaderValue::from_static(value));
     }
     response
 }
 
-fn check(api: &Api, headers: &HeaderMap, role: Option<Role>, open: bool) -> Result<(), Problem> {
+fn check(api: &Api, request: &Request, role: Option<Role>, open: bool) -> Result<(), Problem> {
     if open {
         return Ok(());
     }
-    let mut hosts = headers.get_all(header::HOST).iter();
+    let mut hosts = request.headers().get_all(header::HOST).iter();
     match (hosts.next().and_then(|host| host.to_str().ok()), hosts.next()) {
         (Some(host), None) if api.hosts.allows(host) => {}
         (Some(_), None) => return Err(Problem::HostNotAllowed),
         _ => return Err(Problem::Malformed),
     }
-    // Every role may read, and so far there is nothing else here.
-    role.map(|_| ()).ok_or(Problem::Unauthorized)
+    // Every role may read.
+    let wanted = if request.method().is_safe() { Role::Read } else { Role::Operate };
+    match role {
+        None => Err(Problem::Unauthorized),
+        Some(role) if role < wanted => Err(Problem::Forbidden),
+        Some(_) => Ok(()),
+    }
 }
 
 /// The token of `Authorization: Bearer TOKEN`.

@@ -6,14 +6,16 @@ mod events;
 mod guard;
 mod health;
 mod hosts;
+mod places;
+pub(crate) mod proof;
 mod query;
-mod read;
 mod router;
+mod runs;
 mod selector;
 mod sources;
 mod stats;
 pub mod view;
 
 pub(crate) use hosts::Hosts;
-pub(crate) use read::Reads;
+pub(crate) use places::Places;
 pub(crate) use router::{Api, router};

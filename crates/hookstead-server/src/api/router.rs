@@ -11,8 +11,8 @@ use tokio::sync::watch;
 
 use super::error::ApiError;
 use super::hosts::Hosts;
-use super::read::Reads;
-use super::{conflicts, events, guard, health, sources, stats};
+use super::places::Places;
+use super::{conflicts, events, guard, health, runs, sources, stats};
 use crate::listen::Stop;
 use crate::problem::Problem;
 use crate::tokens::Tokens;
@@ -20,7 +20,8 @@ use crate::tokens::Tokens;
 /// What the handlers share.
 pub(crate) struct Api {
     pub(crate) inbox: Inbox,
-    pub(crate) reads: Reads,
+    pub(crate) reads: Places,
+    pub(crate) changes: Places,
     pub(crate) tokens: Tokens,
     pub(crate) hosts: Hosts,
     pub(crate) health: watch::Receiver<Health>,
@@ -40,6 +41,8 @@ pub(crate) fn router(api: Arc<Api>) -> Router {
         .route("/v1/events", get(events::list))
         .route("/v1/events/{event}", get(events::show))
         .route("/v1/events/{event}/body", get(events::body))
+        .route("/v1/events/{event}/receipt", get(events::receipt))
+        .route("/v1/events/{event}/runs", get(runs::list).post(runs::create))
         .route("/v1/conflicts", get(conflicts::list))
         .route("/v1/sources", get(sources::list))
         .route("/v1/stats", get(stats::show))

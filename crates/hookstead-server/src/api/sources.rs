@@ -12,7 +12,7 @@ use super::view::{SourceView, SourcesView};
 use crate::config::source_url;
 
 pub(crate) async fn list(State(api): State<Arc<Api>>) -> Result<Json<SourcesView>, ApiError> {
-    let registry = api.reads.run(api.inbox.store(), |store: &dyn Store| store.registry()).await?;
+    let registry = api.reads.read(api.inbox.store(), |store: &dyn Store| store.registry()).await?;
     let view = |row| {
         let mut view = SourceView::from(row);
         if let Some(source) = api.inbox.source(&view.name) {

@@ -11,5 +11,5 @@ use super::view::StatsView;
 
 pub(crate) async fn show(State(api): State<Arc<Api>>) -> Result<Json<StatsView>, ApiError> {
     let read = |store: &dyn hookstead::core::Store| store.stats().map(|stats| StatsView::from(&stats));
-    api.reads.run(api.inbox.store(), read).await.map(Json)
+    api.reads.read(api.inbox.store(), read).await.map(Json)
 }

@@ -10,6 +10,8 @@ use hookstead::core::{
 };
 use serde::{Deserialize, Serialize};
 
+pub use super::proof::{AnswersView, ReceiptView, RunView, RunsView};
+
 /// An event without its body.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EventView {
@@ -58,6 +60,10 @@ pub struct EventView {
     pub conflicts: u16,
     /// Its deliveries by state.
     pub deliveries: TallyView,
+    /// With which status its requests are answered. Only where one event is asked for, and its source is
+    /// configured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answers: Option<AnswersView>,
     /// The header fields as they came, without secrets. Only where one event is asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub headers: Option<Vec<HeaderView>>,
@@ -201,29 +207,28 @@ pub struct StoreView {
 }
 
 impl EventView {
-    /// With its header fields.
-    pub fn detailed(event: &Event) -> Self {
+    /// With its header fields, and how its source answers.
+    pub fn detailed(event: &Event, answers: Option<AnswersView>) -> Self {
         let header = |(name, value): (&str, &[u8])| HeaderView {
             name: name.to_owned(),
             value: String::from_utf8_lossy(value).into_owned(),
         };
         let headers = event.headers.fields().map(header).collect();
-        Self { headers: Some(headers), ..Self::from(event) }
+        Self { answers, headers: Some(headers), ..Self::from(event) }
     }
 }
 
 impl From<&Event> for EventView {
     fn from(event: &Event) -> Self {
-        let id = event.identity.id.as_bytes();
         let scope = event.identity.scope.as_bytes();
-        let text = std::str::from_utf8(id).ok();
+        let (text, base64) = text_or_base64(event.identity.id.as_bytes());
         Self {
             id: event.id.to_string(),
             short_id: event.seq.to_string(),
             seq: event.seq.0,
             source: event.source.to_string(),
-            provider_event_id: text.map(str::to_owned),
-            provider_event_id_base64: text.is_none().then(|| STANDARD.encode(id)),
+            provider_event_id: text,
+            provider_event_id_base64: base64,
             scope_base64: (!scope.is_empty()).then(|| STANDARD.encode(scope)),
             event_type: event.event_type.clone(),
             account: event.account.clone(),
@@ -239,8 +244,17 @@ impl From<&Event> for EventView {
             last_duplicate_at: time(event.duplicates.last_at),
             conflicts: event.conflicts,
             deliveries: TallyView::from(&event.deliveries),
+            answers: None,
             headers: None,
         }
+    }
+}
+
+/// Bytes as text where they are text, else in base64.
+pub(super) fn text_or_base64(bytes: &[u8]) -> (Option<String>, Option<String>) {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => (Some(text.to_owned()), None),
+        Err(_) => (None, Some(STANDARD.encode(bytes))),
     }
 }
 

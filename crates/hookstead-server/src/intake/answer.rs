@@ -2,27 +2,69 @@
 
 use bytes::Bytes;
 use hookstead::core::{AcceptReceipt, Outcome};
-use hookstead::verify::HandshakeAnswer;
-use hookstead::{OnConflict, Source};
+use hookstead::verify::{Ack, HandshakeAnswer};
+use hookstead::{OnConflict, Source, SourceOptions};
 use http::header::{self, HeaderName, HeaderValue};
 use http::{HeaderMap, Response, StatusCode};
 
+use crate::api::view::AnswersView;
 use crate::problem::Problem;
+
+/// What decides how the sender of an event is answered.
+pub(crate) struct Policy<'a> {
+    /// What the provider expects.
+    pub(crate) ack: Option<&'a Ack>,
+    /// What the sender is told of a conflict.
+    pub(crate) on_conflict: OnConflict,
+    /// One status for every success.
+    pub(crate) success_status: Option<u16>,
+}
+
+impl<'a> Policy<'a> {
+    fn of(source: &'a Source) -> Self {
+        let SourceOptions { on_conflict, success_status, .. } = source.options();
+        let ack = source.provider().map(|provider| provider.ack());
+        Self { ack, on_conflict: *on_conflict, success_status: *success_status }
+    }
+
+    /// The status for an outcome; `None` if it is refused as a conflict.
+    fn status(&self, outcome: Outcome) -> Option<StatusCode> {
+        let status = match outcome {
+            Outcome::Duplicate => StatusCode::OK,
+            Outcome::Conflict { .. } if self.on_conflict == OnConflict::Refuse => return None,
+            // Held for review: to the sender it is as if it had come for the first time.
+            Outcome::Stored | Outcome::Conflict { .. } => StatusCode::ACCEPTED,
+        };
+        let wanted = self.success_status.or_else(|| self.ack.and_then(Ack::status));
+        Some(wanted.and_then(|status| StatusCode::from_u16(status).ok()).unwrap_or(status))
+    }
+
+    /// The status for each outcome.
+    pub(crate) fn answers(&self) -> AnswersView {
+        let status = |outcome| self.status(outcome).unwrap_or_else(|| Problem::Conflict.status()).as_u16();
+        AnswersView {
+            stored: status(Outcome::Stored),
+            duplicate: status(Outcome::Duplicate),
+            conflict: status(Outcome::Conflict { variant: None }),
+        }
+    }
+}
+
+/// With which status a source's requests are answered.
+pub(crate) fn answers(source: &Source) -> AnswersView {
+    Policy::of(source).answers()
+}
 
 /// The answer to an event that is durable now.
 pub(crate) fn accepted(source: &Source, receipt: &AcceptReceipt, headers: &HeaderMap) -> Response<Bytes> {
-    let refused = source.options().on_conflict == OnConflict::Refuse;
-    let (word, status) = match receipt.outcome {
-        Outcome::Stored => ("stored", StatusCode::ACCEPTED),
-        Outcome::Duplicate => ("duplicate", StatusCode::OK),
-        Outcome::Conflict { .. } if refused => return Problem::Conflict.response(),
-        // Held for review: to the sender it is as if it had come for the first time.
-        Outcome::Conflict { .. } => ("conflict", StatusCode::ACCEPTED),
+    let policy = Policy::of(source);
+    let Some(status) = policy.status(receipt.outcome) else { return Problem::Conflict.response() };
+    let word = match receipt.outcome {
+        Outcome::Stored => "stored",
+        Outcome::Duplicate => "duplicate",
+        Outcome::Conflict { .. } => "conflict",
     };
-    let ack = source.provider().map(|provider| provider.ack());
-    let wanted = source.options().success_status.or_else(|| ack.and_then(|ack| ack.status()));
-    let status = wanted.and_then(|status| StatusCode::from_u16(status).ok()).unwrap_or(status);
-    let (body, content_type) = match ack.and_then(|ack| ack.body.as_ref().map(|body| (ack, body))) {
+    let (body, content_type) = match policy.ack.and_then(|ack| ack.body.as_ref().map(|body| (ack, body))) {
         Some((ack, template)) => {
             let body = Filling { word, receipt, headers }.fill(template);
             (body, ack.content_type.as_deref().unwrap_or("application/json"))

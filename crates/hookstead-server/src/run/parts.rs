@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use hookstead::store::{OpenOptions, OwnerRecord};
 use hookstead::verify::{Provider, Secret};
-use hookstead::{Inbox, Source, SourceOptions};
+use hookstead::{Inbox, Source};
 use http::Request;
 use hyper::body::Incoming;
 use hyper::service::Service;
@@ -16,12 +16,13 @@ use tokio::sync::watch;
 
 use super::outcome::{ServerFacts, StartError};
 use super::server::Task;
-use crate::api::{Api, Hosts, Reads, router};
-use crate::config::{Config, Mode, SourceConfig, source_url};
-use crate::dev::{self, DevSecrets};
+use crate::api::{Api, Hosts, Places, router};
+use crate::config::Config;
+use crate::dev;
 use crate::intake::{BodyBudget, HeadCheck, Intake};
-use crate::limits::ADMIN_CONNECTIONS_MAX;
+use crate::limits::{ADMIN_CONNECTIONS_MAX, CHANGES_MAX, READS_MAX};
 use crate::listen::{Connections, Listening, Stop, Times, bind, serve};
+use crate::open::open_inbox;
 use crate::tokens::Tokens;
 
 /// Where a server listens.
@@ -65,39 +66,8 @@ pub(super) fn addresses(intake: &TcpListener, admin: &TcpListener) -> Result<Add
 /// Opens the inbox on a thread that may block.
 pub(super) async fn open(config: &Config, intake: SocketAddr) -> Result<Inbox, StartError> {
     let config = config.clone();
-    let opened = tokio::task::spawn_blocking(move || open_blocking(&config, intake)).await;
+    let opened = tokio::task::spawn_blocking(move || open_inbox(&config, intake)).await;
     opened.map_err(|error| StartError::Thread(error.to_string()))?
-}
-
-fn open_blocking(config: &Config, intake: SocketAddr) -> Result<Inbox, StartError> {
-    let mut builder = Inbox::builder().store(&config.store.url);
-    match config.mode {
-        Mode::Configured => {
-            for source in &config.sources {
-                builder = builder.source(made(source, config, intake)?);
-            }
-        }
-        Mode::Dev => {
-            let secrets = DevSecrets::open(&config.data)?;
-            for source in &dev::sources(&secrets, &config.environment, config.limits.body) {
-                // A provider nobody uses shall not show up as a source.
-                builder = builder.source_at_first_use(made(source, config, intake)?);
-            }
-        }
-    }
-    Ok(builder.open()?)
-}
-
-fn made(source: &SourceConfig, config: &Config, intake: SocketAddr) -> Result<Source, StartError> {
-    let url = source_url(source.name.as_str(), config.server.public_url.as_deref(), intake);
-    let options = SourceOptions {
-        verify: source.verify_options(Some(url)),
-        body_bytes_max: Some(source.body_bytes_max),
-        on_conflict: source.on_conflict,
-        success_status: source.success_status,
-    };
-    let made = Source::new(source.name.clone(), source.provider.clone(), &source.secrets, options);
-    made.map_err(|error| StartError::Source { name: source.name.to_string(), error })
 }
 
 /// Tells other commands where to reach this server.
@@ -175,7 +145,8 @@ pub(super) fn start_admin(
 ) -> Task {
     let api = Api {
         inbox: inbox.clone(),
-        reads: Reads::new(),
+        reads: Places::new(READS_MAX),
+        changes: Places::new(CHANGES_MAX),
         tokens,
         hosts: Hosts::new(addresses.admin, &config.server.admin_hosts),
         health: inbox.health(),

@@ -177,3 +177,64 @@ async fn conflicts_stats_and_sources_are_told() {
     assert_eq!((&source["name"], &source["provider"]), (&"conf".into(), &"signed-inbox".into()));
     assert_eq!(source["url"], format!("http://{}/in/conf", running.server.facts().intake));
 }
+
+#[tokio::test]
+async fn a_run_is_201_once_and_200_again() {
+    let running = start("").await;
+    let token = running.token();
+    running.send(&Signed::new("d", br#"{"eventId":"b","data": {"n":1.0}}"#).bytes()).await;
+    let post = async || running.admin_post(&token, "/v1/events/conf:d/runs", br#"{"run":"r"}"#).await;
+    let (first, again) = (post().await, post().await);
+    assert_eq!((first.status, again.status), (201, 200), "{first:?}");
+    assert!(String::from_utf8_lossy(&first.body).contains("\"payload\":{\"n\":1.0},"), "{first:?}");
+    let mut known = first.json();
+    assert_eq!(known["new"], true);
+    known["new"] = false.into();
+    assert_eq!(again.json(), known);
+    let listed = running.admin("/v1/events/@/runs").await.json();
+    assert_eq!((&listed["runs"][0]["runId"], &listed["more"]), (&"r".into(), &false.into()));
+    assert!(listed["runs"][0].get("payload").is_none() && listed["runs"][1].is_null(), "{listed}");
+}
+
+#[tokio::test]
+async fn what_cannot_be_run_is_named_and_leaves_nothing() {
+    let running = start("").await;
+    let token = running.token();
+    let reader = tokens::create(&running.server.facts().data, "ci", Role::Read).unwrap();
+    running.send(&Signed::new("d", b"not json").bytes()).await;
+    let large = format!("{{\"run\":\"{}\"}}", "x".repeat(70_000));
+    let (good, runs) = (r#"{"run":"r"}"#, "/v1/events/conf:d/runs");
+    for (token, target, body, status, code) in [
+        (&token, runs, good, 422, "unreadable"),
+        (&token, "/v1/events/conf:none/runs", good, 404, "not-found"),
+        (&token, "/v1/events/zzz/runs", good, 404, "not-found"),
+        (&token, runs, r#"{"run":"a b"}"#, 400, "run-name"),
+        (&token, runs, r#"{"run":""}"#, 400, "run-name"),
+        (&token, runs, r#"{"run":1}"#, 400, "malformed"),
+        (&token, runs, r#"{"run":"r","more":1}"#, 400, "malformed"),
+        (&token, runs, "", 400, "malformed"),
+        (&token, runs, &large, 413, "too-large"),
+        (&reader, runs, good, 403, "forbidden"),
+        (&"wrong".to_owned(), runs, good, 401, "unauthorized"),
+    ] {
+        let reply = running.admin_post(token, target, body.as_bytes()).await;
+        assert_eq!((reply.status, reply.code().as_str()), (status, code), "{target}: {reply:?}");
+    }
+    assert_eq!(running.admin(runs).await.json(), serde_json::json!({ "runs": [], "more": false }));
+}
+
+#[tokio::test]
+async fn a_receipt_says_what_it_rests_on() {
+    let running = with_events().await;
+    let (event, receipt) = (
+        running.admin("/v1/events/conf:a").await.json(),
+        running.admin("/v1/events/conf:a/receipt").await.json(),
+    );
+    assert_eq!((&receipt["event"], &receipt["digest"]), (&event["id"], &event["digest"]));
+    assert_eq!((&receipt["outcome"], &receipt["scope"]), (&"stored".into(), &"".into()));
+    assert!(receipt["store"]["durability"].as_str().unwrap().contains("EXTRA"), "{receipt}");
+    assert_eq!(event["answers"], serde_json::json!({ "stored": 202, "duplicate": 200, "conflict": 409 }));
+    let none = running.admin("/v1/events/conf:b/receipt").await;
+    assert_eq!((none.status, none.code().as_str()), (404, "not-found"));
+    assert!(none.json()["searched"].as_str().unwrap().contains("`conf`"), "{none:?}");
+}

@@ -74,6 +74,15 @@ impl Running {
         self.admin_raw(request.as_bytes()).await
     }
 
+    /// A `POST` to the admin listener with this token.
+    pub(crate) async fn admin_post(&self, token: &str, target: &str, body: &[u8]) -> Reply {
+        let head = format!(
+            "POST {target} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\nContent-Length: {}\r\n\r\n",
+            body.len()
+        );
+        self.admin_raw(&[head.as_bytes(), body].concat()).await
+    }
+
     pub(crate) async fn admin_raw(&self, request: &[u8]) -> Reply {
         Client::connect(self.server.facts().admin).await.exchange(request).await
     }

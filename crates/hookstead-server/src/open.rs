@@ -1,0 +1,70 @@
+//! From a configuration to what it stands for without any listener: its inbox, and how its sources answer. A server
+//! opens its inbox here, and so does a verb that has to do its work while no server runs.
+
+use std::net::SocketAddr;
+
+use hookstead::verify::Registry;
+use hookstead::{Inbox, OnConflict, Source, SourceOptions};
+
+use crate::api::view::AnswersView;
+use crate::config::{Config, Mode, SourceConfig, source_url};
+use crate::dev::{self, DevSecrets};
+use crate::intake::answer::Policy;
+use crate::run::StartError;
+
+/// Opens the inbox of a configuration with all its sources. `intake` is where the server listens: the address of
+/// sources without a public one. Blocks for as long as the disk takes.
+///
+/// # Errors
+///
+/// [`StartError`]: a secret, a source or the store.
+pub fn open_inbox(config: &Config, intake: SocketAddr) -> Result<Inbox, StartError> {
+    let mut builder = Inbox::builder().store(&config.store.url);
+    match config.mode {
+        Mode::Configured => {
+            for source in &config.sources {
+                builder = builder.source(made(source, config, intake)?);
+            }
+        }
+        Mode::Dev => {
+            let secrets = DevSecrets::open(&config.data)?;
+            for source in &dev::sources(&secrets, &config.environment, config.limits.body) {
+                // A provider nobody uses shall not show up as a source.
+                builder = builder.source_at_first_use(made(source, config, intake)?);
+            }
+        }
+    }
+    Ok(builder.open()?)
+}
+
+fn made(source: &SourceConfig, config: &Config, intake: SocketAddr) -> Result<Source, StartError> {
+    let url = source_url(source.name.as_str(), config.server.public_url.as_deref(), intake);
+    let options = SourceOptions {
+        verify: source.verify_options(Some(url)),
+        body_bytes_max: Some(source.body_bytes_max),
+        on_conflict: source.on_conflict,
+        success_status: source.success_status,
+    };
+    let made = Source::new(source.name.clone(), source.provider.clone(), &source.secrets, options);
+    made.map_err(|error| StartError::Source { name: source.name.to_string(), error })
+}
+
+/// With which status a source's requests are answered; `None` if it stands in no configuration.
+pub fn answers(config: &Config, source: &str) -> Option<AnswersView> {
+    let policy = match config.mode {
+        Mode::Configured => {
+            let source = config.sources.iter().find(|configured| configured.name.as_str() == source)?;
+            Policy {
+                ack: Some(source.provider.ack()),
+                on_conflict: source.on_conflict,
+                success_status: source.success_status,
+            }
+        }
+        Mode::Dev => Policy {
+            ack: Some(Registry::builtin().get(source)?.ack()),
+            on_conflict: OnConflict::Refuse,
+            success_status: None,
+        },
+    };
+    Some(policy.answers())
+}
