@@ -187,7 +187,8 @@ fn counts_of_duplicates_are_bounded_in_memory() {
     assert_eq!(on_disk(), written_before, "there is room in memory");
     store.writer.lock().unwrap().set_counted_max_for_tests(200);
     store.apply(&batch[100..], NOW).unwrap();
-    assert_eq!(on_disk(), 256, "as many as ride in one commit");
+    // The first event's count was on the disk before: it may or may not be among those that rode along.
+    assert!((256..=257).contains(&on_disk()), "as many as ride in one commit: {}", on_disk());
     drop(store);
     let store = open_store(&path, &options(), NOW).unwrap();
     let seen = |id: &String| {

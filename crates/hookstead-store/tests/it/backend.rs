@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use hookstead_core::conformance::{Backend, Instance};
 use hookstead_core::{Store, Timestamp};
@@ -74,5 +75,10 @@ pub(crate) fn url(path: &Path) -> String {
 
 /// Small, so that a test opens a store in a few milliseconds.
 pub(crate) fn options() -> OpenOptions {
-    OpenOptions { wal_bytes_max: 1024 * 1024, ..OpenOptions::default() }
+    // A small log, so that it is reset often; patience, so that a busy machine is not taken for a stuck reader.
+    OpenOptions {
+        wal_bytes_max: 1024 * 1024,
+        busy_timeout: Duration::from_secs(20),
+        ..OpenOptions::default()
+    }
 }
