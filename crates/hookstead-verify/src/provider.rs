@@ -31,6 +31,8 @@ pub struct Provider {
     pub(crate) methods: Vec<String>,
     pub(crate) order: Order,
     pub(crate) payload: Option<Variable>,
+    /// What stands in every request beside the proof, the id and the type.
+    pub(crate) headers: Vec<(String, String)>,
     pub(crate) body_bytes_min: Option<u64>,
     pub(crate) body_bytes_max: Option<u64>,
     pub(crate) variants: Vec<Variant>,

@@ -134,6 +134,7 @@ impl Provider {
         if let (Some(event_type), Some(name)) = (request.event_type, self.kind.iter().find_map(header)) {
             add_header(&mut draft, name, event_type)?;
         }
+        self.headers.iter().try_for_each(|(name, value)| add_header(&mut draft, name, value))?;
         if additions == Additions::Query {
             variant.checks.iter().try_for_each(|check| self.add_query(&mut draft, check))?;
         }

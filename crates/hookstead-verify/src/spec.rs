@@ -206,6 +206,7 @@ fn record(name: &str, scheme: raw::Scheme, id: Option<String>) -> raw::Record {
         ack: raw::Ack::default(),
         run: raw::Run::default(),
         sample: Vec::new(),
+        headers: Default::default(),
     }
 }
 

@@ -1,6 +1,8 @@
 //! Conditions on a request: which variant of a scheme applies, whether this is a handshake.
 //!
-//! A condition only selects; it proves nothing. So prefixes are compared without regard to case.
+//! A condition only selects; it proves nothing. So parts of values are compared without regard to case.
+
+use std::collections::BTreeMap;
 
 use crate::record::raw;
 use crate::request::Lookup;
@@ -14,6 +16,7 @@ pub(crate) struct When {
     absent: Vec<Variable>,
     equals: Vec<(Variable, Vec<String>)>,
     prefixes: Vec<(Variable, String)>,
+    contained: Vec<(Variable, String)>,
 }
 
 impl When {
@@ -30,11 +33,8 @@ impl When {
                 .iter()
                 .map(|(name, values)| Ok((variable(name)?, values.0.clone())))
                 .collect::<Result<_, String>>()?,
-            prefixes: raw
-                .prefix
-                .iter()
-                .map(|(name, prefix)| Ok((variable(name)?, prefix.clone())))
-                .collect::<Result<_, String>>()?,
+            prefixes: parts(&raw.prefix)?,
+            contained: parts(&raw.contains)?,
         })
     }
 
@@ -49,12 +49,23 @@ impl When {
             })
             && self.prefixes.iter().all(|(variable, prefix)| {
                 matches(variable, context, |found| {
-                    found
-                        .get(..prefix.len())
-                        .is_some_and(|start| start.eq_ignore_ascii_case(prefix.as_bytes()))
+                    found.get(..prefix.len()).is_some_and(|start| is_same(start, prefix))
+                })
+            })
+            && self.contained.iter().all(|(variable, part)| {
+                matches(variable, context, |found| {
+                    part.is_empty() || found.windows(part.len()).any(|window| is_same(window, part))
                 })
             })
     }
+}
+
+fn is_same(found: &[u8], text: &str) -> bool {
+    found.eq_ignore_ascii_case(text.as_bytes())
+}
+
+fn parts(raw: &BTreeMap<String, String>) -> Result<Vec<(Variable, String)>, String> {
+    raw.iter().map(|(name, part)| Ok((variable(name)?, part.clone()))).collect()
 }
 
 /// An empty value is absent, a repeated one present.

@@ -62,6 +62,7 @@ pub(crate) fn compile(name: &str, record: &raw::Record) -> Result<Provider, Misf
         methods: record.methods.clone(),
         order: record.order,
         payload: optional(record.payload.as_ref(), Variable::parse)?,
+        headers: record.headers.clone().into_iter().collect(),
         body_bytes_min: record.body.bytes_min,
         body_bytes_max: record.body.bytes_max,
         variants,

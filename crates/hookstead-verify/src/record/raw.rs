@@ -32,6 +32,8 @@ pub(crate) struct Record {
     pub(crate) order: Order,
     pub(crate) payload: Option<Spanned<String>>,
     #[serde(default)]
+    pub(crate) headers: BTreeMap<String, String>,
+    #[serde(default)]
     pub(crate) body: Body,
     pub(crate) scheme: Vec<Spanned<Scheme>>,
     #[serde(default)]
@@ -201,6 +203,8 @@ pub(crate) struct When {
     pub(crate) equals: BTreeMap<String, OneOrMany>,
     #[serde(default)]
     pub(crate) prefix: BTreeMap<String, String>,
+    #[serde(default)]
+    pub(crate) contains: BTreeMap<String, String>,
 }
 
 #[derive(Debug, Default, Deserialize)]

@@ -29,6 +29,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("round-trip/twilio-json", twilio_json),
         trial("round-trip/twilio-get", twilio_get),
         trial("round-trip/twilio-other-port", twilio_other_port),
+        trial("round-trip/shopify-headers", shopify_headers),
         trial("round-trip/own-schemes", own_schemes),
         trial("round-trip/refusals", refusals),
     ];
@@ -181,6 +182,21 @@ fn twilio_other_port() {
     let verifier = verifier(provider, &secret, IdentityRule::Provider);
     let request = hookstead_verify::Request { url: None, ..signed.as_request() };
     assert!(verifier.verify(&request, NOW).is_ok());
+}
+
+/// Shopify's own SDK refuses a request without any of these.
+fn shopify_headers() {
+    let provider = Registry::builtin().get("shopify").unwrap();
+    let secret = secret_for(provider);
+    let typed = SignRequest { event_type: Some("orders/create"), ..request(provider, b"{}", &secret) };
+    let signed = provider.sign(&typed).unwrap();
+    for name in ["Hmac-Sha256", "Topic", "Shop-Domain", "API-Version", "Webhook-Id"] {
+        let name = format!("X-Shopify-{name}");
+        assert!(found(&signed, &name).is_some(), "{name}");
+    }
+    let verifier = verifier(provider, &secret, IdentityRule::Provider);
+    let event = verifier.verify(&signed.as_request(), NOW).unwrap().identify().unwrap();
+    assert_eq!(event.account.as_deref(), Some("example.myshopify.com"));
 }
 
 fn own_schemes() {
