@@ -1,6 +1,6 @@
 //! A configuration and a data folder that vanish with the test.
 
-use std::fmt::Write;
+use std::fmt::{self, Write};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -13,11 +13,17 @@ use super::{SECRET, SOURCE, Server};
 const BINARY: &str = env!("CARGO_BIN_EXE_hookstead");
 
 /// What a command printed, and how it ended.
-#[derive(Debug)]
 pub(crate) struct Printed {
     pub(crate) exit_code: Option<i32>,
-    pub(crate) stdout: String,
+    stdout: String,
     pub(crate) stderr: String,
+}
+
+impl fmt::Debug for Printed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { exit_code, stdout, stderr } = self;
+        write!(f, "exit code {exit_code:?}\n--- stdout\n{stdout}\n--- stderr\n{stderr}\n---")
+    }
 }
 
 /// A folder with a configuration, and the environment that goes with it.

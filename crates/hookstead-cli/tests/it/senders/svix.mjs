@@ -1,19 +1,24 @@
-// A message as Svix's own SDK signs it: node svix.mjs URL SECRET
-
-import { load, send } from "./send.mjs";
+import { load } from "./sdk.mjs";
 
 const { Webhook } = load("svix");
-const [url, secret] = process.argv.slice(2);
-const webhook = new Webhook(secret);
 
 const id = "msg_2SendersTest";
-const body = { type: "user.created", timestamp: new Date().toISOString(), data: { id: "usr_1", name: "Zoë" } };
+const type = "user.created";
 
-await send(url, { id, type: body.type, body }, (payload) => {
+export const event = {
+  id,
+  type,
+  contentType: "application/json",
+  body: JSON.stringify({ type, data: { id: "usr_1", name: "Zoë" } }),
+};
+
+export const sign = (secret, _url, body) => {
   const now = new Date();
   return {
     "svix-id": id,
     "svix-timestamp": String(Math.floor(now.getTime() / 1000)),
-    "svix-signature": webhook.sign(id, now, payload),
+    "svix-signature": new Webhook(secret).sign(id, now, body),
   };
-});
+};
+
+export const verify = (secret, { headers, body }) => new Webhook(secret).verify(body, headers);
