@@ -10,6 +10,7 @@ use aws_lc_rs::digest;
 
 use crate::record::raw;
 use crate::template::{Context, Part, Template, TemplateError, Unresolved};
+use crate::verdict::Reason;
 
 /// Longest event id, in bytes.
 pub const EVENT_ID_BYTES_MAX: usize = 8 * 1024;
@@ -85,6 +86,17 @@ pub enum IdentifyError {
     /// Outside the grammar that the provider's record gives for ids.
     #[error("the event id is not of the provider's form")]
     Malformed,
+}
+
+impl IdentifyError {
+    /// The same in the words for refusals.
+    pub fn reason(&self) -> Reason {
+        match self {
+            Self::Missing => Reason::IdMissing,
+            Self::Repeated(_) => Reason::PartRepeated,
+            Self::TooLong(_) | Self::Malformed => Reason::IdMalformed,
+        }
+    }
 }
 
 /// A record's templates for id and scope.

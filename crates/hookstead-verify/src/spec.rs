@@ -44,9 +44,10 @@ pub struct SchemeSpec {
     pub basic: bool,
     /// The header that carries the signature of an HMAC.
     pub header: Option<String>,
-    /// How the signature is written: `hex` (the default), `base64` or `base64url`.
+    /// How the signature is written: `hex` (the default), `base64` or `base64url`. Either alphabet of base64 is
+    /// read, with or without padding; the word says which one is written when we sign.
     pub encoding: Option<String>,
-    /// What stands before the signature or the token.
+    /// What stands before the signature or the token; blanks between it and a signature do not count.
     pub prefix: Option<String>,
     /// What is signed, as a template; `{timestamp}` stands for the timestamp's header. `{body}` if not given.
     pub signed: Option<String>,
@@ -96,6 +97,7 @@ impl SchemeSpec {
             encoding: self.encoding.as_deref().map_or(Ok(Encoding::Hex), |word| keyword("encoding", word))?,
             compare: Compare::Bytes,
             prefix: self.prefix.clone().unwrap_or_default(),
+            any_spelling: true,
             ..raw::Signature::default()
         };
         let content = self.content()?;

@@ -242,14 +242,11 @@ impl Verifier {
 
     fn check_id(&self, context: &Context<'_>) -> Result<(), Fault> {
         let form = self.provider.id_form.as_ref();
-        let reason = match identity::event_id(&IdentityRule::Provider, &self.provider.id, form, context) {
-            Ok(_) => return Ok(()),
-            Err(IdentifyError::Missing) => Reason::IdMissing,
-            Err(IdentifyError::Repeated(_)) => Reason::PartRepeated,
-            Err(IdentifyError::Malformed | IdentifyError::TooLong(_)) => Reason::IdMalformed,
+        let Err(error) = identity::event_id(&IdentityRule::Provider, &self.provider.id, form, context) else {
+            return Ok(());
         };
         let part = self.provider.id.iter().next().map(Template::to_string).unwrap_or_default();
-        Err(Fault::new(reason, part))
+        Err(Fault::new(error.reason(), part))
     }
 
     fn check_body_length(&self, bytes: usize) -> Result<(), Fault> {

@@ -80,7 +80,7 @@ impl Refusal {
     pub fn code(&self) -> &'static str {
         match self {
             Self::Rejected(rejection) => rejection.reason.code(),
-            Self::Unidentified(_) => "id-missing",
+            Self::Unidentified(error) => error.reason().code(),
             Self::Unavailable(unavailable) => unavailable.code(),
         }
     }

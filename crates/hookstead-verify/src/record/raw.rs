@@ -118,6 +118,10 @@ pub(crate) struct Signature {
     pub(crate) from: usize,
     #[serde(default)]
     pub(crate) multi: bool,
+    /// Whether other spellings of the same bytes count; for senders without a record, whose habits nobody wrote
+    /// down.
+    #[serde(skip)]
+    pub(crate) any_spelling: bool,
 }
 
 #[derive(Debug, Default, Deserialize)]

@@ -30,6 +30,12 @@ const URL_SAFE: GeneralPurpose = GeneralPurpose::new(
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
 );
 
+/// As [`URL_SAFE`], in the standard alphabet.
+const STANDARD_LOOSE: GeneralPurpose = GeneralPurpose::new(
+    &alphabet::STANDARD,
+    GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
+);
+
 /// How the bytes of a signature are written.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -48,6 +54,16 @@ impl Encoding {
             Self::Base64 => STANDARD.decode(text).ok(),
             Self::Base64Url => URL_SAFE.decode(text).ok(),
             Self::Text => Some(text.to_vec()),
+        }
+    }
+
+    /// As [`decode`](Self::decode), from any spelling of the same bytes.
+    fn decode_any(self, text: &[u8]) -> Option<Vec<u8>> {
+        match self {
+            Self::Base64 | Self::Base64Url => {
+                STANDARD_LOOSE.decode(text).or_else(|_| URL_SAFE.decode(text)).ok()
+            }
+            Self::Hex | Self::Text => self.decode(text),
         }
     }
 
@@ -88,6 +104,7 @@ pub(crate) struct Locator {
     positional: Vec<(String, usize)>,
     first: usize,
     multi: bool,
+    any_spelling: bool,
 }
 
 /// A place in the request, by its name and compiled.
@@ -132,6 +149,7 @@ impl Locator {
             positional: raw.positional.iter().map(|(name, index)| (name.clone(), *index)).collect(),
             first: raw.from,
             multi: raw.multi,
+            any_spelling: raw.any_spelling,
         })
     }
 
@@ -220,7 +238,14 @@ impl Locator {
         let (start, rest) = text.split_at_checked(self.prefix.len())?;
         let prefix = self.prefix.as_bytes();
         let fits = if self.prefix_any_case { start.eq_ignore_ascii_case(prefix) } else { start == prefix };
-        (fits && !rest.is_empty()).then(|| self.encoding.decode(rest)).flatten()
+        if !fits || rest.is_empty() {
+            return None;
+        }
+        if self.any_spelling {
+            self.encoding.decode_any(if prefix.is_empty() { rest } else { rest.trim_ascii_start() })
+        } else {
+            self.encoding.decode(rest)
+        }
     }
 
     /// The bytes with which a candidate is compared: the signature, or its whole text.

@@ -10,6 +10,9 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
+/// U+FEFF in UTF-8.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
 /// A JSON pointer (RFC 6901), split into its unescaped steps.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Pointer(Vec<Vec<u8>>);
@@ -26,7 +29,9 @@ impl Pointer {
     }
 
     /// The text of a string, number or boolean at this place; nothing for null, objects and arrays.
+    /// A byte order mark before the document is skipped, since some senders write one every time.
     pub(crate) fn read(&self, document: &[u8]) -> Option<Vec<u8>> {
+        let document = document.strip_prefix(BYTE_ORDER_MARK).unwrap_or(document);
         let mut deserializer = serde_json::Deserializer::from_slice(document);
         let raw = Walk(&self.0).deserialize(&mut deserializer).ok()??;
         deserializer.end().ok()?;
@@ -208,7 +213,8 @@ mod tests {
         check(b"{\"x\":\"\xff\",\"id\":\"a\"}", "/id", Some(b"a"));
         check(br#"{"id":"a"} trailing"#, "/id", None);
         check(br#"{"id":"a""#, "/id", None);
-        check(b"\xef\xbb\xbf{\"id\":\"a\"}", "/id", None);
+        check(b"\xef\xbb\xbf{\"id\":\"a\"}", "/id", Some(b"a"));
+        check(b"\xef\xbb\xbf\xef\xbb\xbf{\"id\":\"a\"}", "/id", None);
         check(b"", "/id", None);
         check(br#"{"a/b":{"~":"x"}}"#, "/a~1b/~0", Some(b"x"));
     }
