@@ -19,6 +19,7 @@ pub mod telemetry;
 pub mod tokens;
 
 pub use config::Config;
+pub use intake::{IntakeOptions, intake};
 pub use open::{answers, open_inbox};
 pub use problem::Problem;
 pub use run::{RunOutcome, Server, ServerFacts, StartError, termination};

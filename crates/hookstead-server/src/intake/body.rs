@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http_body_util::BodyExt;
-use hyper::body::{Body, Incoming};
+use hyper::body::Body;
 use tokio::time::{Duration, Instant, timeout_at};
 
 use super::budget::{BodyBudget, Reservation};
@@ -41,13 +41,13 @@ pub(crate) enum BodyFault {
 }
 
 /// How many bytes the framing announces; `None` if it is chunked.
-pub(crate) fn announced(body: &Incoming) -> Option<u64> {
+pub(crate) fn announced(body: &impl Body) -> Option<u64> {
     body.size_hint().exact()
 }
 
 /// Reads the whole body.
 pub(crate) async fn read(
-    mut body: Incoming,
+    mut body: impl Body<Data = Bytes> + Unpin,
     limits: BodyLimits,
     budget: &Arc<BodyBudget>,
 ) -> Result<ReadBody, BodyFault> {
@@ -77,7 +77,7 @@ pub(crate) async fn read(
 }
 
 /// Reads what is left of a small body and throws it away, so that the connection can go on.
-pub(crate) async fn skip(mut body: Incoming, time: Duration) -> Result<(), BodyFault> {
+pub(crate) async fn skip(mut body: impl Body<Data = Bytes> + Unpin, time: Duration) -> Result<(), BodyFault> {
     let deadline = Instant::now() + time;
     while let Some(frame) = timeout_at(deadline, body.frame()).await.map_err(|_elapsed| BodyFault::Timeout)? {
         frame.map_err(|_broken| BodyFault::Broken)?;

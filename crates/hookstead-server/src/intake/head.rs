@@ -5,10 +5,13 @@
 //! whose secret is random and known to nobody: it can say that everything fits but the signature, and it can
 //! never say yes.
 
+use std::io;
 use std::sync::Arc;
 
 use hookstead::Source;
 use hookstead::verify::{Headers, Order, Provider, Reason, Request, Secret, Verifier};
+
+use crate::dev;
 
 /// Judges heads for one source.
 #[derive(Debug)]
@@ -16,10 +19,10 @@ pub(crate) struct HeadCheck(Verifier);
 
 impl HeadCheck {
     /// A judge for sources that need one.
-    pub(crate) fn new(source: &Source, secret: impl FnOnce(&Provider) -> Option<Secret>) -> Option<Self> {
+    pub(crate) fn of(source: &Source) -> Option<Self> {
         let provider: &Arc<Provider> =
             source.provider().filter(|provider| provider.order() == Order::FormFirst)?;
-        let secret = secret(provider)?;
+        let secret = random_secret(provider)?;
         Verifier::new(provider.clone(), &[secret], source.options().verify.clone()).ok().map(Self)
     }
 
@@ -37,4 +40,13 @@ impl HeadCheck {
             }
         }
     }
+}
+
+/// A secret that fits a provider and that nobody has.
+fn random_secret(provider: &Provider) -> Option<Secret> {
+    let made = dev::make(provider).and_then(|text| Secret::new(text).map_err(io::Error::other));
+    made.inspect_err(
+        |error| tracing::warn!(error = %error, "bodies over the limit are always answered with 413"),
+    )
+    .ok()
 }

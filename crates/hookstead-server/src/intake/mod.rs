@@ -4,6 +4,7 @@
 pub(crate) mod answer;
 mod body;
 mod budget;
+mod embedded;
 mod framing;
 mod head;
 mod route;
@@ -11,5 +12,5 @@ mod service;
 mod throttle;
 
 pub(crate) use budget::BodyBudget;
-pub(crate) use head::HeadCheck;
-pub(crate) use service::Intake;
+pub use embedded::{IntakeOptions, intake};
+pub(crate) use service::{Intake, Setting};

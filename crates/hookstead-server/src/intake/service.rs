@@ -2,7 +2,7 @@
 //! is such that nothing of a body is read, asked for or kept before everything that needs no body has passed.
 
 use std::collections::HashMap;
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -13,13 +13,13 @@ use http::header::{ALLOW, CONNECTION, EXPECT, HeaderName, HeaderValue};
 use http::request::Parts;
 use http::{HeaderMap, Method, Request, Response};
 use http_body_util::Full;
-use hyper::body::{Body, Incoming};
+use hyper::body::Body;
 use tokio::sync::watch;
 
 use super::body::{BodyFault, BodyLimits, ReadBody, announced, read, skip};
 use super::budget::BodyBudget;
 use super::head::HeadCheck;
-use super::route::{Route, route};
+use super::route::{Mount, Route, route};
 use super::throttle::Throttle;
 use super::{answer, framing};
 use crate::limits::{HEAD_BYTES_MAX, LAST_ANSWERS_TIME};
@@ -32,7 +32,7 @@ pub(crate) struct Intake {
     health: watch::Receiver<Health>,
     budget: Arc<BodyBudget>,
     body_time: Duration,
-    stop: watch::Receiver<Stop>,
+    setting: Setting,
     heads: HashMap<String, HeadCheck>,
     /// For what strangers cause.
     refusals: Throttle,
@@ -40,59 +40,56 @@ pub(crate) struct Intake {
     failures: Throttle,
 }
 
+/// What an intake stands in.
+pub(crate) enum Setting {
+    /// A listener of our own, which says when it stops.
+    Listener(watch::Receiver<Stop>),
+    /// An application's router. Its connections and their end are the application's.
+    Router,
+}
+
 /// Why a request was refused before its body was read, or because of it.
-struct Refused {
+struct Refused<B> {
     problem: Problem,
     /// What is left of the request.
-    rest: Rest,
+    rest: Rest<B>,
     allow: Option<&'static str>,
 }
 
 /// What is left of a request when its answer is known.
-enum Rest {
+enum Rest<B> {
     /// Nothing: it was read to its end, or there was no body.
     Nothing,
     /// This.
-    Body(Incoming),
+    Body(B),
     /// Something; nobody can read it any more.
     Lost,
 }
 
-impl Refused {
-    fn new(problem: Problem, rest: Rest) -> Self {
+impl<B> Refused<B> {
+    fn new(problem: Problem, rest: Rest<B>) -> Self {
         Self { problem, rest, allow: None }
     }
 }
 
 impl Intake {
-    /// `head_check` makes the judge of heads for the sources that need one.
-    pub(crate) fn new(
-        inbox: Inbox,
-        budget: Arc<BodyBudget>,
-        body_time: Duration,
-        stop: watch::Receiver<Stop>,
-        head_check: impl Fn(&Source) -> Option<HeadCheck>,
-    ) -> Self {
-        let heads =
-            inbox.sources().filter_map(|source| Some((source.name().to_string(), head_check(source)?)));
-        let (heads, health) = (heads.collect(), inbox.health());
-        Self {
-            inbox,
-            health,
-            budget,
-            body_time,
-            stop,
-            heads,
-            refusals: Throttle::new(),
-            failures: Throttle::new(),
-        }
+    pub(crate) fn new(inbox: Inbox, budget: Arc<BodyBudget>, body_time: Duration, setting: Setting) -> Self {
+        let heads = inbox
+            .sources()
+            .filter_map(|source| Some((source.name().to_string(), HeadCheck::of(source)?)))
+            .collect();
+        let (refusals, failures) = (Throttle::new(), Throttle::new());
+        Self { health: inbox.health(), inbox, budget, body_time, setting, heads, refusals, failures }
     }
 
-    /// Answers one request.
-    pub(crate) async fn answer(&self, request: Request<Incoming>, peer: SocketAddr) -> Response<Full<Bytes>> {
+    /// Answers one request. Without a `peer` nobody knows where it came from.
+    pub(crate) async fn answer<B>(&self, request: Request<B>, peer: Option<IpAddr>) -> Response<Full<Bytes>>
+    where
+        B: Body<Data = Bytes> + Unpin,
+    {
         let (head, body) = request.into_parts();
         let chunked = framing::is_chunked(&head.headers);
-        let mut response = match self.take_in(&head, body, peer.ip()).await {
+        let mut response = match self.take_in(&head, body, peer).await {
             Ok(response) => response,
             Err(refused) => self.refuse(&head, refused).await,
         };
@@ -102,11 +99,19 @@ impl Intake {
         response.map(Full::new)
     }
 
-    async fn take_in(&self, head: &Parts, body: Incoming, peer: IpAddr) -> Result<Response<Bytes>, Refused> {
+    async fn take_in<B>(
+        &self,
+        head: &Parts,
+        body: B,
+        peer: Option<IpAddr>,
+    ) -> Result<Response<Bytes>, Refused<B>>
+    where
+        B: Body<Data = Bytes> + Unpin,
+    {
         if let Err(problem) = framing::check(head) {
             return Err(Refused::new(problem, Rest::Body(body)));
         }
-        let source = match route(head.uri.path()) {
+        let source = match route(head.uri.path(), self.mount()) {
             Route::Ready => return self.ready(head, body),
             Route::None => return Err(Refused::new(Problem::NotFound, Rest::Body(body))),
             Route::Source(name) => self.inbox.source(name),
@@ -118,11 +123,18 @@ impl Intake {
             return Err(Refused { allow: Some("POST"), ..Refused::new(Problem::Method, Rest::Body(body)) });
         }
         let read = self.read_body(head, source, body).await?;
-        self.receive(head, source, read, peer).await
+        self.receive(head, source, read, peer).await.map_err(|problem| Refused::new(problem, Rest::Nothing))
+    }
+
+    fn mount(&self) -> Mount {
+        match self.setting {
+            Setting::Listener(_) => Mount::Listener,
+            Setting::Router => Mount::Router,
+        }
     }
 
     /// Whether events can be accepted: bare, since strangers ask as well.
-    fn ready(&self, head: &Parts, body: Incoming) -> Result<Response<Bytes>, Refused> {
+    fn ready<B>(&self, head: &Parts, body: B) -> Result<Response<Bytes>, Refused<B>> {
         if !matches!(head.method, Method::GET | Method::HEAD) {
             return Err(Refused {
                 allow: Some("GET, HEAD"),
@@ -139,7 +151,10 @@ impl Intake {
         Ok(response)
     }
 
-    async fn read_body(&self, head: &Parts, source: &Source, body: Incoming) -> Result<ReadBody, Refused> {
+    async fn read_body<B>(&self, head: &Parts, source: &Source, body: B) -> Result<ReadBody, Refused<B>>
+    where
+        B: Body<Data = Bytes> + Unpin,
+    {
         // Refused before the body is asked for: no sender shall transfer in vain.
         if let Some(unavailable) = self.health.borrow().unavailable() {
             return Err(Refused::new(problem_of(&unavailable), Rest::Body(body)));
@@ -166,7 +181,8 @@ impl Intake {
 
     /// Ready when a stop is so far that what is not here yet must be refused, to be answered at all.
     async fn last_answers(&self) {
-        let mut stop = self.stop.clone();
+        let Setting::Listener(stop) = &self.setting else { return std::future::pending().await };
+        let mut stop = stop.clone();
         let until = match stop.wait_for(|stop| *stop != Stop::Not).await.map(|stop| *stop) {
             Ok(Stop::Until(until)) => until,
             Ok(Stop::Not) | Err(_) => return,
@@ -189,8 +205,8 @@ impl Intake {
         head: &Parts,
         source: &Source,
         read: ReadBody,
-        peer: IpAddr,
-    ) -> Result<Response<Bytes>, Refused> {
+        peer: Option<IpAddr>,
+    ) -> Result<Response<Bytes>, Problem> {
         let ReadBody { bytes, reservation } = read;
         let fields = Fields::of(&head.headers);
         let incoming = IncomingRequest {
@@ -198,7 +214,7 @@ impl Intake {
             target: framing::target(head),
             headers: &fields.0,
             body: bytes,
-            received_from: Some(peer.to_canonical().to_string()),
+            received_from: peer.map(|peer| peer.to_canonical().to_string()),
         };
         let received = self.inbox.receive(source, incoming).await;
         // The answer is known: the memory of the body goes back, whoever else still holds its bytes.
@@ -211,13 +227,16 @@ impl Intake {
             Ok(Received::Handshake(handshake)) => Ok(answer::handshake(handshake)),
             Err(refusal) => {
                 self.log(source, &refusal, peer);
-                Err(Refused::new(problem_of_refusal(&refusal), Rest::Nothing))
+                Err(problem_of_refusal(&refusal))
             }
         }
     }
 
     /// The answer to a refused request, and what becomes of the rest of it.
-    async fn refuse(&self, head: &Parts, refused: Refused) -> Response<Bytes> {
+    async fn refuse<B>(&self, head: &Parts, refused: Refused<B>) -> Response<Bytes>
+    where
+        B: Body<Data = Bytes> + Unpin,
+    {
         let mut response = refused.problem.response();
         if let Some(allow) = refused.allow {
             response.headers_mut().insert(ALLOW, HeaderValue::from_static(allow));
@@ -239,7 +258,7 @@ impl Intake {
     }
 
     /// The one place where a refusal is logged: the reason is for the operator, never for the sender.
-    fn log(&self, source: &Source, refusal: &Refusal, peer: IpAddr) {
+    fn log(&self, source: &Source, refusal: &Refusal, peer: Option<IpAddr>) {
         let failed = matches!(refusal, Refusal::Unavailable(_));
         let throttle = if failed { &self.failures } else { &self.refusals };
         let Some(suppressed) = throttle.admit(Instant::now()) else { return };
@@ -251,14 +270,15 @@ impl Intake {
             );
         } else {
             tracing::info!(
-                source.name = %name, refusal.code = code, reason = %refusal, peer.address = %peer,
+                source.name = %name, refusal.code = code, reason = %refusal,
+                peer.address = peer.map(tracing::field::display),
                 log.suppressed = suppressed, "a request was refused"
             );
         }
     }
 }
 
-fn is_small(body: &Incoming) -> bool {
+fn is_small(body: &impl Body) -> bool {
     announced(body).is_some_and(|announced| announced <= HEAD_BYTES_MAX as u64)
 }
 

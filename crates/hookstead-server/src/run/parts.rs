@@ -4,9 +4,8 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use hookstead::Inbox;
 use hookstead::store::{OpenOptions, OwnerRecord};
-use hookstead::verify::{Provider, Secret};
-use hookstead::{Inbox, Source};
 use http::Request;
 use hyper::body::Incoming;
 use hyper::service::Service;
@@ -18,8 +17,7 @@ use super::outcome::{ServerFacts, StartError};
 use super::server::Task;
 use crate::api::{Api, Hosts, Places, router};
 use crate::config::Config;
-use crate::dev;
-use crate::intake::{BodyBudget, HeadCheck, Intake};
+use crate::intake::{BodyBudget, Intake, Setting};
 use crate::limits::{ADMIN_CONNECTIONS_MAX, CHANGES_MAX, READS_MAX};
 use crate::listen::{Connections, Listening, Stop, Times, bind, serve};
 use crate::open::open_inbox;
@@ -112,26 +110,16 @@ pub(super) fn start_intake(
     budget: &Arc<BodyBudget>,
 ) -> Task {
     let limits = &config.limits;
-    let head_check = |source: &Source| HeadCheck::new(source, random_secret);
     let (stop, stopped) = watch::channel(Stop::default());
-    let intake = Intake::new(inbox.clone(), budget.clone(), limits.body_time, stopped.clone(), head_check);
-    let intake = Arc::new(intake);
-    let answer = move |request, peer| {
+    let setting = Setting::Listener(stopped.clone());
+    let intake = Arc::new(Intake::new(inbox.clone(), budget.clone(), limits.body_time, setting));
+    let answer = move |request: Request<Incoming>, peer: SocketAddr| {
         let intake = intake.clone();
-        async move { intake.answer(request, peer).await }
+        async move { intake.answer(request, Some(peer.ip())).await }
     };
     let connections = Connections::new(limits.connections, Some(limits.connections_per_address));
     let listening = Listening { listener, connections, times: times(config) };
     Task { stop, handle: tokio::spawn(serve(listening, answer, stopped)) }
-}
-
-/// A secret that fits a provider and that nobody has.
-fn random_secret(provider: &Provider) -> Option<Secret> {
-    let made = dev::make(provider).and_then(|text| Secret::new(text).map_err(io::Error::other));
-    made.inspect_err(
-        |error| tracing::warn!(error = %error, "bodies over the limit are always answered with 413"),
-    )
-    .ok()
 }
 
 /// Starts the admin listener's accept loop.

@@ -8,6 +8,8 @@ mod config;
 #[cfg(test)]
 mod dev_mode;
 #[cfg(test)]
+mod embedded;
+#[cfg(test)]
 mod harness;
 #[cfg(test)]
 mod intake;
