@@ -3,6 +3,8 @@
 //! It reads in steps, each on a state of its own, so that it does not keep the write-ahead log from being
 //! reset for longer than a step. Events that are committed while it runs are not looked at.
 
+use std::path::Path;
+
 use hookstead_core::{CheckProblem, CheckProgress, CheckReport, Digest, EventId, Identity, Seq, StoreError};
 use rusqlite::{Connection, OptionalExtension, Row};
 
@@ -10,6 +12,7 @@ use super::accept::check_body;
 use super::delivery::seq_of;
 use super::event::{Known, check_variant, seq_of_identity};
 use super::failure::reading;
+use super::files::wal_path;
 use super::ledger::{count, int};
 use super::row;
 
@@ -228,6 +231,14 @@ fn loose_ends(connection: &Connection, report: &mut CheckReport) -> Result<(), S
         }
     }
     Ok(())
+}
+
+/// Damage of the write-ahead log, as a problem of the store.
+pub(super) fn damaged_log(database: &Path, what: &str) -> CheckProblem {
+    CheckProblem {
+        event: None,
+        what: format!("the log `{}` is damaged: {what}", wal_path(database).display()),
+    }
 }
 
 fn problem(report: &mut CheckReport, event: Option<EventId>, what: String) {

@@ -1,12 +1,14 @@
 //! The files of an open database: whether the paths still name what was opened. A database that was moved,
 //! deleted or replaced would take every commit along to where nobody will look for it.
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use hookstead_core::StoreError;
 
 use super::create::{beside, io_error};
+use super::log_scan::{self, Scan};
 use crate::fs::{FileFacts, Fs};
 use crate::open::OpenError;
 
@@ -21,7 +23,7 @@ impl Files {
     pub(super) fn remember(fs: Arc<dyn Fs>, database: &Path) -> Result<Self, OpenError> {
         let fact = |path: PathBuf| match fs.facts(&path).map_err(io_error("look at", &path))? {
             Some(facts) => Ok((path, facts)),
-            None => Err(io_error("find", &path)(std::io::ErrorKind::NotFound.into())),
+            None => Err(io_error("find", &path)(io::ErrorKind::NotFound.into())),
         };
         let opened = [fact(database.to_owned())?, fact(wal_path(database))?];
         Ok(Self { fs, opened })
@@ -38,6 +40,12 @@ impl Files {
             };
             Err(StoreError::Poisoned { reason })
         })
+    }
+
+    /// What the file of the log holds, while the database is open.
+    pub(super) fn scan_log(&self) -> io::Result<Scan> {
+        let [_, (log, _)] = &self.opened;
+        log_scan::scan(self.fs.as_ref(), log, None)
     }
 }
 

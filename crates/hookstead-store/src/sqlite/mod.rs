@@ -11,6 +11,8 @@ mod claim;
 mod conflict;
 mod connect;
 mod create;
+#[cfg(test)]
+mod damaged_log;
 mod delivery;
 mod event;
 mod extend;
@@ -20,6 +22,8 @@ mod files;
 mod injected;
 mod ledger;
 mod list;
+mod log_format;
+mod log_scan;
 mod migrations;
 mod open;
 mod published;

@@ -1,9 +1,10 @@
 //! The start procedure: only when all of it went well does anybody get the store.
 //!
 //! In this order: what may be refused without touching anything (library, file system), the lock, what the
-//! file is, then the page cache is emptied of what a failed write may have left in it, the schema is read,
-//! the log is brought to its size, a writer is opened and proves itself with a probe, the newest events are
-//! compared with their digests, and the folder's entries are made durable.
+//! file is, then the page cache is emptied of what a failed write may have left in it, the log is read for
+//! damage that SQLite would not tell, the schema is read, the log is brought to its size, the newest events
+//! are compared with their digests, a writer empties the log and proves itself with a probe, and the folder's
+//! entries are made durable.
 
 use std::io;
 use std::num::NonZeroUsize;
@@ -21,6 +22,7 @@ use super::create::{self, database_error, io_error};
 use super::failure::{Poison, reading};
 use super::files::{Files, wal_path};
 use super::ledger::{Ledger, count};
+use super::log_scan;
 use super::migrations::MIGRATIONS;
 use super::published::Published;
 use super::readers::Readers;
@@ -84,6 +86,7 @@ fn open_locked(
     if is_ours(fs, path)? {
         forget_cached(fs, path)?;
         forget_cached(fs, &wal)?;
+        refuse_damaged_log(fs, path, &wal)?;
         check_schema(&target)?;
     } else {
         refuse_orphan(fs, path, &wal)?;
@@ -129,6 +132,7 @@ fn start(
         ledger,
         connection,
     });
+    writer.empty_log().map_err(|error| store_error("move the log into the database", error))?;
     writer.probe().map_err(|error| store_error("write a probe", error))?;
     let anchor = target.reader().map_err(|error| database_error("open the database to read", error))?;
     // Only a connection that has read something holds the database open.
@@ -236,6 +240,15 @@ fn forget_cached(fs: &dyn Fs, file: &Path) -> Result<(), OpenError> {
         return Ok(());
     }
     fs.evict(file).map_err(io_error("sync and evict", file))
+}
+
+/// Before SQLite reads the log: it would take whatever comes after a damaged frame for never committed.
+fn refuse_damaged_log(fs: &dyn Fs, path: &Path, wal: &Path) -> Result<(), OpenError> {
+    let scan = log_scan::scan(fs, wal, Some(path)).map_err(io_error("read the log", wal))?;
+    match scan.damage {
+        None => Ok(()),
+        Some(damage) => Err(OpenError::Damaged { path: wal.to_owned(), what: damage.to_string() }),
+    }
 }
 
 fn check_schema(target: &Target) -> Result<(), OpenError> {

@@ -160,7 +160,12 @@ impl Store for SqliteStore {
     }
 
     fn check(&self, progress: &mut dyn FnMut(CheckProgress)) -> Result<CheckReport, StoreError> {
-        check::run(progress, &|step| self.read(|connection, known| step(connection, known)))
+        let mut report =
+            check::run(progress, &|step| self.read(|connection, known| step(connection, known)))?;
+        if let Some(what) = self.writer()?.log_damage()? {
+            report.add_problem(check::damaged_log(&self.path, &what));
+        }
+        Ok(report)
     }
 
     /// The lock keeps every other process from making work.

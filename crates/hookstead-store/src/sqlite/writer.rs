@@ -111,7 +111,22 @@ impl Writer {
         Ok(())
     }
 
+    /// Moves into the database what an earlier process left in the log, so that nothing rests on the last
+    /// transaction there, in which damage cannot be told from a torn write; and that the next commit begins
+    /// a new filling, with salts that no older frame has. Where that cannot be done now, the probe that
+    /// follows does for the first of the two.
+    pub(super) fn empty_log(&mut self) -> Result<(), StoreError> {
+        let connection = self.take_connection()?;
+        self.empty_log_of(&connection)?;
+        self.connection = Some(connection);
+        Ok(())
+    }
+
     /// Writes down what was only counted, moves the log into the database and drops the connection.
+    ///
+    /// At the end a probe is committed, so that the last transaction in the log is one that nobody misses:
+    /// damage in it would look like a torn write. If the log could be emptied it is the only one, and
+    /// whatever becomes of the log, the database holds everything.
     pub(super) fn close(&mut self) -> Result<(), StoreError> {
         let Some(connection) = self.connection.take().filter(|_| !self.probe_due) else { return Ok(()) };
         while !self.published.all_counted().is_empty() {
@@ -121,9 +136,23 @@ impl Writer {
             commit(&connection)?;
             self.forget_counted(&chunk);
         }
-        connection.busy_timeout(RESET_WAIT).map_err(reading("set a time limit"))?;
-        // A reader may keep the log from being reset; then the next start reads it.
-        self.log.reset(&connection).map(drop)
+        self.empty_log_of(&connection)?;
+        commit_probe(&connection).map(drop)
+    }
+
+    /// What of the log does not hold, if anything: what was committed to it is compared with what the file
+    /// has. Between two writes, so that it stands still.
+    pub(super) fn log_damage(&self) -> Result<Option<String>, StoreError> {
+        let Some(connection) = &self.connection else { return Ok(None) };
+        let committed = frames_in_log(connection)?;
+        let scan = self.files.scan_log().map_err(|error| StoreError::backend("read the log", error))?;
+        // Somebody else may have written meanwhile: then there is nothing to compare with.
+        if committed == 0 || frames_in_log(connection)? != committed {
+            return Ok(None);
+        }
+        let lost = (scan.committed < committed)
+            .then(|| format!("{} of {committed} frames that were committed hold", scan.committed));
+        Ok(scan.damage.map(|damage| damage.to_string()).or(lost))
     }
 
     /// The connection, for tests to put failures into.
@@ -209,9 +238,7 @@ impl Writer {
             return Ok(());
         }
         let wait = if must_reset { self.target.busy_timeout } else { RESET_WAIT };
-        connection.busy_timeout(wait).map_err(reading("set a time limit"))?;
-        let reset = self.log.reset(connection);
-        connection.busy_timeout(self.target.busy_timeout).map_err(reading("set a time limit"))?;
+        let reset = self.reset_within(connection, wait);
         match reset {
             Ok(Reset::Done) => {
                 self.reset_at = early_reset(cap);
@@ -226,6 +253,30 @@ impl Writer {
             }),
             Err(error) => Err(error),
         }
+    }
+
+    /// Resets the log if it can be done now. Neither a start nor a stop fails because it cannot.
+    fn empty_log_of(&self, connection: &Connection) -> Result<(), StoreError> {
+        match self.reset_within(connection, RESET_WAIT) {
+            Ok(Reset::Done) => Ok(()),
+            Ok(Reset::InUse) => {
+                tracing::warn!("a reader keeps the log from being emptied; the next start reads it");
+                Ok(())
+            }
+            Err(StoreError::Full { what }) => {
+                tracing::warn!(what, "there is no room to empty the log; the next start reads it");
+                Ok(())
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Resets the log, unless a reader needs it for longer than `wait`.
+    fn reset_within(&self, connection: &Connection, wait: Duration) -> Result<Reset, StoreError> {
+        connection.busy_timeout(wait).map_err(reading("set a time limit"))?;
+        let reset = self.log.reset(connection);
+        connection.busy_timeout(self.target.busy_timeout).map_err(reading("set a time limit"))?;
+        reset
     }
 
     fn take_connection(&mut self) -> Result<Connection, StoreError> {
@@ -338,6 +389,13 @@ fn write_counts(connection: &Connection, counts: &DuplicateCounts) -> Result<(),
         statement.execute((int(seq.0), int(counted.count), last_at)).map_err(&failed)?;
     }
     Ok(())
+}
+
+/// How many frames of the log are in use, whoever wrote them.
+fn frames_in_log(connection: &Connection) -> Result<u32, StoreError> {
+    connection
+        .query_row("PRAGMA wal_checkpoint(NOOP)", [], |row| row.get(1))
+        .map_err(reading("ask for the frames of the log"))
 }
 
 /// Commits a probe; its number.

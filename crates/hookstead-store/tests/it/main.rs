@@ -5,6 +5,7 @@ mod backend;
 mod case;
 mod concurrency;
 mod damage;
+mod damaged_log;
 mod durability;
 mod faults;
 mod files;
@@ -38,6 +39,7 @@ fn main() -> ExitCode {
     let own = [
         concurrency::CASES,
         damage::CASES,
+        damaged_log::CASES,
         durability::CASES,
         open::CASES,
         refusal::CASES,
