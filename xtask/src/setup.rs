@@ -11,6 +11,11 @@ const TOOLS: &[Tool] = &[
         package: "strace",
         needed_for: "the test that traces the server's system calls",
     },
+    Tool {
+        program: "faketime",
+        package: "faketime",
+        needed_for: "the cases that were signed at another time",
+    },
     Tool { program: "python3", package: "python3", needed_for: "the conformance script" },
     Tool { program: "pip3", package: "python3-pip", needed_for: "the tests with the providers' own SDKs" },
     Tool { program: "node", package: "nodejs", needed_for: "the tests with the providers' own SDKs" },

@@ -1,0 +1,51 @@
+//! Themes headers and signature-format: which spellings of a signature count, and which never do.
+
+use super::case::{Case, wire};
+use super::play::play;
+use super::stage::Stage;
+
+#[test]
+fn b040_repeated_headers_are_refused_in_either_order() {
+    let played = play("B040");
+    played.refusals(&["part-repeated", "part-repeated", "part-repeated"]);
+    assert_eq!(played.replies[0].body, played.replies[1].body);
+}
+
+#[test]
+fn b041_a_folded_header_is_refused() {
+    let case = Case::get("B041");
+    let stage = Stage::at(case.now()).source(&case.sources()[0]);
+    let server = stage.serve();
+    let mut connection = server.connect();
+    let reply = connection.exchange(&case.requests()[0].bytes).expect("an answer");
+    assert_eq!(reply.status, 400, "{reply}");
+    assert_eq!(connection.rest().expect("the end"), b"");
+    assert!(server.admin().events().is_empty());
+}
+
+#[test]
+fn b042_a_blank_after_the_prefix() {
+    play("B042").ids(&["sp-1", "sp-2"]);
+}
+
+#[test]
+fn b045_base64_with_either_alphabet_and_with_or_without_padding() {
+    let played = play("B045");
+    played.ids(&["b64-a", "b64-b", "b64-c", "b64-d"]);
+    let short = [("X-Event-Id", "b64-e"), ("X-Signature", "sdhC9rp0R1+nc1zfeu08FUyqMvX8Zt/HzS+FB2cvyg==")];
+    let request = wire("POST", "/in/gen", &short, b"{\"id\":\"b64-2\"}");
+    let reply = played.server.connect().exchange(&request).expect("an answer");
+    assert_eq!(reply.status, 401, "31 bytes are no digest: {reply}");
+}
+
+#[test]
+fn b047_every_v1_entry_is_tried_and_other_versions_are_skipped() {
+    play("B047").ids(&["msg_rot_1"]).refusals(&["signature-malformed"]);
+}
+
+#[test]
+fn b050_an_empty_body_has_a_signature() {
+    let played = play("B050");
+    played.ids(&["em-1"]).refusals(&["signature-differs"]);
+    assert_eq!(played.events[0]["bytes"], 0);
+}

@@ -1,0 +1,201 @@
+//! The server of a case: its sources, its folder, and a wall clock that the case sets.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::LazyLock;
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use super::sketch::{self, Table};
+use crate::harness::Server;
+
+/// The binary under test.
+const BINARY: &str = env!("CARGO_BIN_EXE_hookstead");
+
+/// What the dynamic linker loads first to give a process another wall clock, as `faketime` itself names it.
+static CLOCK_LIBRARY: LazyLock<String> = LazyLock::new(|| {
+    let arguments = ["-m", "-f", "@2020-01-01 00:00:00", "printenv", "LD_PRELOAD"];
+    let output = Command::new("faketime").args(arguments).output();
+    let output = output.expect("faketime starts; if it is missing, run `cargo xtask setup`");
+    String::from_utf8(output.stdout).expect("a path").trim().to_owned()
+});
+
+/// What a command printed, and how it ended.
+#[derive(Debug)]
+pub(crate) struct Printed {
+    pub(crate) exit_code: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl Printed {
+    fn of(output: Output) -> Self {
+        Self {
+            exit_code: output.status.code(),
+            stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+        }
+    }
+}
+
+/// A folder with a configuration, the environment that goes with it, and a clock.
+pub(crate) struct Stage {
+    folder: TempDir,
+    tables: String,
+    limits: String,
+    store: String,
+    environment: Vec<(String, String)>,
+}
+
+impl Stage {
+    /// Nothing but a clock that stands at `now`, in Unix seconds.
+    pub(crate) fn at(now: i64) -> Self {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let (tables, limits) = (String::new(), String::new());
+        let store = "url = \"sqlite:hookstead.db\"\n".to_owned();
+        let stage = Self { folder, tables, limits, store, environment: Vec::new() };
+        stage.set_clock(now);
+        stage
+    }
+
+    /// Adds a source as a case sketches it.
+    pub(crate) fn source(mut self, sketch: &Value) -> Self {
+        let Table { toml, secrets } = sketch::table(sketch);
+        self.tables += &toml;
+        self.environment.extend(secrets);
+        self
+    }
+
+    /// Adds tables as they stand in the file.
+    pub(crate) fn toml(mut self, tables: &str) -> Self {
+        self.tables += tables;
+        self
+    }
+
+    /// Sets a key of `[limits]`; the value as TOML.
+    pub(crate) fn limit(mut self, key: &str, value: &str) -> Self {
+        self.limits += &format!("{key} = {value}\n");
+        self
+    }
+
+    /// The keys of `[store]`, in place of the default.
+    pub(crate) fn store(mut self, keys: &str) -> Self {
+        keys.clone_into(&mut self.store);
+        self
+    }
+
+    /// A variable of the server's environment.
+    pub(crate) fn variable(mut self, name: &str, value: &str) -> Self {
+        self.environment.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// Moves the wall clock, also of a server that runs. It stands still between two calls.
+    pub(crate) fn set_clock(&self, unix_seconds: i64) {
+        let (file, new) = (self.clock_file(), self.folder.path().join("clock.new"));
+        fs::write(&new, unix_seconds.to_string()).expect("the clock can be set");
+        // At once, so that the server never reads half a time.
+        fs::rename(new, file).expect("the clock can be set");
+    }
+
+    /// Where the data is.
+    pub(crate) fn data(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Starts the server and waits until it is ready.
+    pub(crate) fn serve(&self) -> Server {
+        self.serve_under(Command::new(BINARY))
+    }
+
+    /// Starts the server as the last arguments of another program's command, which runs it.
+    pub(crate) fn serve_traced(&self, mut tracer: Command) -> Server {
+        tracer.arg(BINARY);
+        self.serve_under(tracer)
+    }
+
+    fn serve_under(&self, mut command: Command) -> Server {
+        command.args(["serve", "--json"]);
+        self.configure(&mut command);
+        Server::start(command, &self.log_file())
+    }
+
+    /// Starts the server, which must refuse: it is a failure if it says that it is ready.
+    pub(crate) fn refused_start(&self) -> Printed {
+        self.refused_start_under(Command::new(BINARY))
+    }
+
+    /// As [`Stage::refused_start`], as the last arguments of another program's command.
+    pub(crate) fn refused_start_under(&self, mut command: Command) -> Printed {
+        if command.get_program() != BINARY {
+            command.arg(BINARY);
+        }
+        command.args(["serve", "--json"]);
+        self.configure(&mut command);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("the binary starts");
+        let mut stdout = String::new();
+        let pipe = child.stdout.take().expect("stdout is a pipe");
+        BufReader::new(pipe).read_line(&mut stdout).expect("text");
+        if !stdout.is_empty() {
+            child.kill().expect("an own child can be killed");
+            child.wait().expect("an own child can be awaited");
+            panic!("started: {stdout}");
+        }
+        Printed::of(child.wait_with_output().expect("an own child can be awaited"))
+    }
+
+    /// Runs a verb of the binary to its end.
+    pub(crate) fn run(&self, arguments: &[&str]) -> Printed {
+        let mut command = Command::new(BINARY);
+        command.args(arguments);
+        self.finish(command)
+    }
+
+    fn finish(&self, mut command: Command) -> Printed {
+        self.configure(&mut command);
+        Printed::of(command.stdin(Stdio::null()).output().expect("the binary starts"))
+    }
+
+    /// The server's log so far, one JSON object a line.
+    pub(crate) fn log(&self) -> Vec<Value> {
+        let log = fs::read_to_string(self.log_file()).unwrap_or_default();
+        log.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
+    }
+
+    pub(crate) fn log_bytes(&self) -> u64 {
+        fs::metadata(self.log_file()).map_or(0, |metadata| metadata.len())
+    }
+
+    fn configure(&self, command: &mut Command) {
+        command.arg("--config").arg(self.write_config());
+        command.current_dir(self.folder.path()).env("HOME", self.folder.path());
+        command.envs(self.environment.iter().map(|(name, value)| (name, value)));
+        command.env("LD_PRELOAD", &*CLOCK_LIBRARY).env("FAKETIME_TIMESTAMP_FILE", self.clock_file());
+        // Unix seconds, read anew at every look at the clock; time limits go on as they are.
+        command.envs([("FAKETIME_FMT", "%s"), ("FAKETIME_NO_CACHE", "1")]);
+        command.env("FAKETIME_DONT_FAKE_MONOTONIC", "1");
+    }
+
+    fn write_config(&self) -> PathBuf {
+        let Self { tables, limits, store, .. } = self;
+        let config = format!(
+            "[server]\nintake = \"127.0.0.1:0\"\nadmin = \"127.0.0.1:0\"\n\n\
+             [observability]\nlog_format = \"json\"\n\n[store]\n{store}\n[limits]\n{limits}\n{tables}"
+        );
+        let file = self.folder.path().join("hookstead.toml");
+        fs::write(&file, config).expect("the configuration can be written");
+        file
+    }
+
+    fn clock_file(&self) -> PathBuf {
+        self.folder.path().join("clock")
+    }
+
+    fn log_file(&self) -> PathBuf {
+        self.folder.path().join("server.log")
+    }
+}
