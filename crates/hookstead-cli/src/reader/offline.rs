@@ -8,6 +8,7 @@ use anyhow::Result;
 use bytes::Bytes;
 use hookstead_core::{Body, BodySelector, Event, EventFilter, List, Order, Page, SourceNumber, Store};
 use hookstead_server::api::view::{EventView, EventsView, ReceiptView};
+use hookstead_server::config::store_path;
 use hookstead_server::lookup::{self, EventName, LookupError};
 use hookstead_server::problem::Choice;
 use hookstead_server::{Config, answers};
@@ -93,7 +94,7 @@ pub(crate) fn open(config: &Config, options: &OpenOptions) -> Result<Option<Arc<
 
 /// Whether the store of a configuration was ever made.
 pub(super) fn exists(config: &Config) -> bool {
-    config.store.url.strip_prefix("sqlite:").map(Path::new).is_some_and(Path::exists)
+    store_path(&config.store.url).is_some_and(Path::exists)
 }
 
 /// Why a store cannot be opened.

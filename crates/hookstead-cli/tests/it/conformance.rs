@@ -6,11 +6,20 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread::JoinHandle;
 
-use crate::harness::{Project, SECRET, SOURCE, Server};
+use crate::harness::{Project, SECRET, SOURCE, Server, StoreKind};
 
 #[test]
-fn the_receiver_follows_the_contract() {
-    let mut project = Project::new();
+fn the_receiver_follows_the_contract_on_sqlite() {
+    check_contract(StoreKind::Sqlite);
+}
+
+#[test]
+fn the_receiver_follows_the_contract_on_files() {
+    check_contract(StoreKind::Files);
+}
+
+fn check_contract(store: StoreKind) {
+    let mut project = Project::new().on(store);
     let server = project.serve();
     let address = server.intake().to_owned();
     // From here on the script knows the address: a restart must come back to it.

@@ -4,11 +4,20 @@
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 
-use crate::harness::{Project, Request, Server};
+use crate::harness::{Project, Request, Server, StoreKind};
 
 #[test]
-fn after_a_failed_sync_no_success_leaves_the_process_and_it_ends_with_70() {
-    let project = Project::new().server("failstop_linger", "\"2s\"");
+fn after_a_failed_sync_sqlite_says_no_success_again_and_ends_with_70() {
+    check_fail_stop(StoreKind::Sqlite);
+}
+
+#[test]
+fn after_a_failed_sync_files_say_no_success_again_and_end_with_70() {
+    check_fail_stop(StoreKind::Files);
+}
+
+fn check_fail_stop(store: StoreKind) {
+    let project = Project::new().on(store).server("failstop_linger", "\"2s\"");
     let mut server = project.serve();
     let mut intake = server.connect();
     let accepted = Request::signed("kept", b"body").bytes();

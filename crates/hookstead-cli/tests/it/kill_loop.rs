@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
-use crate::harness::{Admin, Connection, Project, Random, Request, SOURCE, Server, unix_time};
+use crate::harness::{Admin, Connection, Project, Random, Request, SOURCE, Server, StoreKind, unix_time};
 
 const SENDERS: usize = 4;
 
@@ -43,12 +43,21 @@ struct Figures {
 }
 
 #[test]
-fn acknowledged_events_survive_kills() {
+fn acknowledged_events_survive_kills_on_sqlite() {
+    check_kills(StoreKind::Sqlite);
+}
+
+#[test]
+fn acknowledged_events_survive_kills_on_files() {
+    check_kills(StoreKind::Files);
+}
+
+fn check_kills(store: StoreKind) {
     let kills = number_from("HOOKSTEAD_KILLS").unwrap_or(20);
     let seed = number_from("HOOKSTEAD_SEED").unwrap_or_else(unix_time);
-    println!("HOOKSTEAD_SEED={seed}");
+    println!("{store:?}: HOOKSTEAD_SEED={seed}");
     let mut random = Random::new(seed.cast_unsigned());
-    let project = Project::new();
+    let project = Project::new().on(store);
     let mut figures = Figures::default();
     let mut acknowledged = Events::new();
 

@@ -56,7 +56,7 @@ pub const KEYS: &[Key] = &[
         "store",
         "url",
         "\"sqlite:hookstead.db\"",
-        "relative paths count from the data folder; or \"memory:\" (kept nowhere)",
+        "relative paths count from the data folder; or \"files:DIR\", or \"memory:\" (kept nowhere)",
     ),
     key("store", "min_free", "\"1 GiB\"", "with less free space on the disk: 503 and Retry-After"),
     key(

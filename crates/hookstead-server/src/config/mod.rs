@@ -22,3 +22,4 @@ pub use settings::{
 pub use show::{ShownKey, default_text};
 pub use sources::SourceConfig;
 pub use units::{format_duration, format_size, parse_duration, parse_size};
+pub use values::store_path;

@@ -39,10 +39,18 @@ pub(crate) fn public_url(text: &str) -> Result<Option<String>, String> {
 pub(crate) fn store_url(text: &str, data: &Path) -> Result<String, String> {
     match text.split_once(':') {
         Some(("memory", "")) => Ok(text.to_owned()),
-        Some(("sqlite", path)) if !path.is_empty() => Ok(format!("sqlite:{}", data.join(path).display())),
+        Some((kind @ ("sqlite" | "files"), path)) if !path.is_empty() => {
+            Ok(format!("{kind}:{}", data.join(path).display()))
+        }
         Some(("sqlite", _)) => Err("names no file; write \"sqlite:PATH\"".to_owned()),
-        _ => Err("names no store; write \"sqlite:PATH\" or \"memory:\"".to_owned()),
+        Some(("files", _)) => Err("names no folder; write \"files:DIR\"".to_owned()),
+        _ => Err("names no store; write \"sqlite:PATH\", \"files:DIR\" or \"memory:\"".to_owned()),
     }
+}
+
+/// Where on the disk a store with this URL is; `None` for one that is kept nowhere.
+pub fn store_path(url: &str) -> Option<&Path> {
+    url.strip_prefix("sqlite:").or_else(|| url.strip_prefix("files:")).map(Path::new)
 }
 
 /// A database that lies elsewhere takes everything else of its server along, so that a store and its token
@@ -51,8 +59,7 @@ pub(crate) fn data_of_store(url: &str, source: &ConfigSource) -> Option<PathBuf>
     if source.overrides.data.is_some() {
         return None;
     }
-    let path = Path::new(url.strip_prefix("sqlite:")?);
-    path.parent().map(Path::to_path_buf)
+    store_path(url)?.parent().map(Path::to_path_buf)
 }
 
 #[cfg(test)]
@@ -77,8 +84,9 @@ mod tests {
         let url = |text| store_url(text, Path::new("/data"));
         assert_eq!(url("sqlite:a.db").as_deref(), Ok("sqlite:/data/a.db"));
         assert_eq!(url("sqlite:/x/a.db").as_deref(), Ok("sqlite:/x/a.db"));
+        assert_eq!(url("files:inbox").as_deref(), Ok("files:/data/inbox"));
         assert_eq!(url("memory:").as_deref(), Ok("memory:"));
-        for bad in ["sqlite:", "postgres://a", "a.db", ""] {
+        for bad in ["sqlite:", "files:", "postgres://a", "a.db", ""] {
             assert!(url(bad).is_err(), "{bad}");
         }
     }

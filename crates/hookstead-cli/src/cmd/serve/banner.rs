@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::Result;
 use hookstead_server::ServerFacts;
-use hookstead_server::config::Mode;
+use hookstead_server::config::{Mode, store_path};
 use hookstead_server::tokens::ADMIN_TOKEN_FILE;
 
 use crate::output::{self, BOLD, DIM};
@@ -60,7 +60,7 @@ fn sources(facts: &ServerFacts) -> String {
 }
 
 fn store(url: &str) -> String {
-    url.strip_prefix("sqlite:").map_or_else(|| url.to_owned(), |path| short(Path::new(path)))
+    store_path(url).map_or_else(|| url.to_owned(), short)
 }
 
 /// A path as a person writes it.

@@ -9,7 +9,7 @@ mod server;
 
 pub(crate) use admin::Admin;
 pub(crate) use http::{Connection, Reply};
-pub(crate) use project::Project;
+pub(crate) use project::{Project, StoreKind};
 pub(crate) use random::Random;
 pub(crate) use request::{Request, SECRET, SOURCE, signature, unix_time};
 pub(crate) use server::{Server, send_signal};

@@ -26,9 +26,17 @@ impl fmt::Debug for Printed {
     }
 }
 
+/// The kinds of stores that keep their promise over a crash.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum StoreKind {
+    Sqlite,
+    Files,
+}
+
 /// A folder with a configuration, and the environment that goes with it.
 pub(crate) struct Project {
     folder: TempDir,
+    store: StoreKind,
     sources: String,
     limits: String,
     server: String,
@@ -42,6 +50,7 @@ impl Project {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let empty = Self {
             folder,
+            store: StoreKind::Sqlite,
             sources: String::new(),
             limits: String::new(),
             server: String::new(),
@@ -49,6 +58,12 @@ impl Project {
             secrets: Vec::new(),
         };
         empty.source(SOURCE, "signed-inbox", SECRET)
+    }
+
+    /// Chooses the store.
+    pub(crate) fn on(mut self, store: StoreKind) -> Self {
+        self.store = store;
+        self
     }
 
     /// Adds a source whose secret stands in the environment.
@@ -124,11 +139,13 @@ impl Project {
 
     fn write_config(&self) -> PathBuf {
         let Self { sources, limits, server, intake, .. } = self;
-        let database = self.data().join("hookstead.db");
+        let store = match self.store {
+            StoreKind::Sqlite => format!("sqlite:{}", self.data().join("hookstead.db").display()),
+            StoreKind::Files => format!("files:{}", self.data().join("inbox").display()),
+        };
         let config = format!(
             "[server]\nintake = \"{intake}\"\nadmin = \"127.0.0.1:0\"\n{server}\n\
-             [store]\nurl = \"sqlite:{}\"\n\n[limits]\n{limits}\n{sources}",
-            database.display()
+             [store]\nurl = \"{store}\"\n\n[limits]\n{limits}\n{sources}"
         );
         let file = self.folder.path().join("test.toml");
         fs::write(&file, config).expect("the configuration can be written");
