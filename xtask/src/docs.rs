@@ -73,9 +73,14 @@ fn print(report: &Report, files: usize) {
     eprintln!("{files} documents: {ran} blocks ran, {failed} failed, {ignored} ignored");
 }
 
-/// README.md, CONTRIBUTING.md and every Markdown file below docs/, relative to the root.
+/// README.md, CONTRIBUTING.md, the README.md of each crate, and every Markdown file below docs/, relative to the
+/// root.
 fn documents() -> Result<Vec<PathBuf>> {
     let mut found: Vec<PathBuf> = ["README.md", "CONTRIBUTING.md"].map(PathBuf::from).to_vec();
+    for entry in fs::read_dir(root().join("crates")).context("cannot list crates/")? {
+        let name = entry.context("cannot list crates/")?.file_name();
+        found.push(Path::new("crates").join(name).join("README.md"));
+    }
     let mut folders = vec![PathBuf::from("docs")];
     while let Some(folder) = folders.pop() {
         let Ok(entries) = fs::read_dir(root().join(&folder)) else { continue };

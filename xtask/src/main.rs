@@ -67,7 +67,7 @@ enum Command {
         #[arg(long, value_name = "N")]
         seed: Option<u64>,
     },
-    /// Run the code blocks of README.md, CONTRIBUTING.md and docs/
+    /// Run the code blocks of README.md, CONTRIBUTING.md, the crates' README.md and docs/
     ///
     /// `console` and `sh` blocks run in a shell with the built binary, `toml` blocks are checked as
     /// configuration, `rust` blocks are compiled and run. A block with the word `ignore` after its language does

@@ -1,8 +1,12 @@
-//! `cargo xtask test`: every test of the workspace, and the examples in its documentation.
+//! `cargo xtask test`: every test of the workspace, the examples in its documentation, and the example programs.
 
-use anyhow::Result;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
 
-use crate::run::{cargo, check, step};
+use anyhow::{Context, Result, bail};
+
+use crate::run::{cargo, check, root, step, target_dir};
 use crate::{senders, setup};
 
 /// Installs what is missing, then runs the tests whose names hold `filter`.
@@ -14,5 +18,38 @@ pub(crate) fn run(filter: Option<&str>, options: &[String]) -> Result<()> {
         let mut tests = cargo(&["test", "--workspace", "--all-features", "--no-fail-fast"]);
         tests.args(filter).arg("--").args(options);
         check(tests.env(senders::VARIABLE, senders::folder()))
-    })
+    })?;
+    if filter.is_none() { step("run the examples", run_examples) } else { Ok(()) }
+}
+
+/// Runs every example program to its end. They were built with the tests.
+fn run_examples() -> Result<()> {
+    let names = examples()?;
+    if names.is_empty() {
+        bail!("there is no example in crates/*/examples");
+    }
+    let built = target_dir().join("debug").join("examples");
+    names.iter().try_for_each(|name| check(Command::new(built.join(name)).current_dir(root())))
+}
+
+/// The names of the programs in `crates/*/examples`.
+fn examples() -> Result<Vec<String>> {
+    let mut names = Vec::new();
+    for package in fs::read_dir(root().join("crates")).context("cannot list the crates")? {
+        let folder = package.context("cannot list the crates")?.path().join("examples");
+        if !folder.exists() {
+            continue;
+        }
+        for file in fs::read_dir(&folder).with_context(|| format!("cannot list {}", folder.display()))? {
+            let path = file.with_context(|| format!("cannot list {}", folder.display()))?.path();
+            names.extend(name(&path));
+        }
+    }
+    names.sort_unstable();
+    Ok(names)
+}
+
+fn name(path: &Path) -> Option<String> {
+    let is_rust = path.extension().is_some_and(|extension| extension == "rs");
+    is_rust.then(|| path.file_stem().map(|stem| stem.to_string_lossy().into_owned())).flatten()
 }

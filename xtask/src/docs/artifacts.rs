@@ -12,6 +12,7 @@ use crate::run::{cargo, output};
 /// The crates that an example in a document may name.
 const LIBRARIES: &[&str] = &[
     "anyhow",
+    "axum",
     "bytes",
     "hookstead",
     "hookstead_core",
