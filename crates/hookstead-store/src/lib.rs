@@ -47,6 +47,30 @@ pub fn open(url: &str, options: &OpenOptions, now: Timestamp) -> Result<Opened, 
     }
 }
 
+/// Opens the store that `url` names to read it, also beside the process that has it open. It takes no lock,
+/// keeps no server from starting and writes to no database and no log; SQLite may make its shared memory and
+/// an empty log beside a database that lacks them.
+///
+/// What it shows is what was committed when a read began. It may be visible before it is durable: nothing
+/// may be acknowledged on the strength of it. [`Store::apply`] and [`Store::probe`] fail. A process that has
+/// the store open must not open it again this way, but use what it has: when the files are closed SQLite's
+/// locks are gone.
+///
+/// # Errors
+///
+/// [`OpenError::NotReadable`] for a store that is not `sqlite:`, [`OpenError::Damaged`] if nobody has it open
+/// and its log or its newest events are damaged (see [`OpenOptions::spot_check_events`]), and others of
+/// [`open`]. It is never made.
+pub fn open_read_only(url: &str, options: &OpenOptions) -> Result<Arc<dyn Store>, OpenError> {
+    match Location::parse(url)? {
+        Location::Sqlite(path) => sqlite::open_read_only(path, options),
+        Location::Memory | Location::Files(_) => Err(OpenError::NotReadable {
+            place: url.to_owned(),
+            why: "only a `sqlite:` store can; stop its server and open it as its owner".to_owned(),
+        }),
+    }
+}
+
 /// Who has the store that `url` names open, and where that process listens; `None` if nobody has. It opens
 /// nothing and keeps nobody out.
 ///

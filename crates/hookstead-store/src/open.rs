@@ -29,7 +29,8 @@ pub struct OpenOptions {
     /// How many reads may run at once.
     pub readers_max: usize,
     /// How many of the newest events are compared with their digests before the store counts as open. A
-    /// damaged one refuses the start; 0 opens such a store, to check it.
+    /// damaged one refuses the start; 0 opens such a store, to check it. With [`crate::open_read_only`] 0 also
+    /// opens a database whose log is damaged, if SQLite can read what is left; its check names the damage.
     pub spot_check_events: u32,
     /// The key of the identity hashes of a store that is made now; `None`: a random one. A store that exists
     /// keeps its own.
@@ -88,6 +89,14 @@ pub enum OpenError {
         path: PathBuf,
         /// Who that is, as far as it said.
         owner: Option<OwnerRecord>,
+    },
+    /// The store cannot be opened only to be read.
+    #[error("`{place}` cannot be opened only to be read: {why}")]
+    NotReadable {
+        /// The store.
+        place: String,
+        /// Why not, and what to do.
+        why: String,
     },
     /// A newer program made the database or has changed it.
     #[error(

@@ -27,6 +27,7 @@ mod log_scan;
 mod migrations;
 mod open;
 mod published;
+mod read_only;
 mod readers;
 mod redeliver;
 mod register;
@@ -39,3 +40,4 @@ mod sweep;
 mod writer;
 
 pub(crate) use open::open;
+pub(crate) use read_only::open_read_only;

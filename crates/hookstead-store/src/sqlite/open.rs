@@ -154,7 +154,7 @@ fn start(
     })
 }
 
-fn facts(path: &Path, identity_key: IdentityKey) -> StoreFacts {
+pub(super) fn facts(path: &Path, identity_key: IdentityKey) -> StoreFacts {
     StoreFacts {
         kind: "sqlite",
         location: path.display().to_string(),
@@ -165,7 +165,7 @@ fn facts(path: &Path, identity_key: IdentityKey) -> StoreFacts {
     }
 }
 
-fn check_library() -> Result<(), OpenError> {
+pub(super) fn check_library() -> Result<(), OpenError> {
     let (number, needed) = SQLITE_NEEDED;
     if rusqlite::version_number() >= number {
         return Ok(());
@@ -203,7 +203,7 @@ fn acquire(fs: &dyn Fs, path: &Path, now: Timestamp) -> Result<Arc<StoreLock>, O
 
 /// `false`: there is no database yet. One that is not ours is refused by its first bytes, before SQLite
 /// opens it and makes files beside it.
-fn is_ours(fs: &dyn Fs, path: &Path) -> Result<bool, OpenError> {
+pub(super) fn is_ours(fs: &dyn Fs, path: &Path) -> Result<bool, OpenError> {
     let Some(found) = fs.facts(path).map_err(io_error("look at", path))? else { return Ok(false) };
     let foreign = |what: &str| OpenError::Foreign { path: path.to_owned(), what: what.to_owned() };
     if found.is_dir {
@@ -256,7 +256,7 @@ fn check_schema(target: &Target) -> Result<(), OpenError> {
     schema::applied(&reader, MIGRATIONS).map(drop).map_err(|error| refused(&target.path, error))
 }
 
-fn refused(path: &Path, error: SchemaError) -> OpenError {
+pub(super) fn refused(path: &Path, error: SchemaError) -> OpenError {
     let path = path.to_owned();
     match error {
         SchemaError::Newer { found, known } => OpenError::Newer { path, found, known },
@@ -266,7 +266,7 @@ fn refused(path: &Path, error: SchemaError) -> OpenError {
     }
 }
 
-fn identity_key(connection: &Connection) -> Result<IdentityKey, StoreError> {
+pub(super) fn identity_key(connection: &Connection) -> Result<IdentityKey, StoreError> {
     connection
         .query_row("SELECT identity_key FROM store", [], |row| row::bytes(row, 0))
         .map(|key| IdentityKey::from_bytes(&key))
@@ -274,7 +274,7 @@ fn identity_key(connection: &Connection) -> Result<IdentityKey, StoreError> {
 }
 
 /// The newest events are those that a crash could have harmed.
-fn spot_check(connection: &Connection, events: u32) -> Result<(), StoreError> {
+pub(super) fn spot_check(connection: &Connection, events: u32) -> Result<(), StoreError> {
     let failed = reading("read the newest events");
     let mut statement = connection
         .prepare("SELECT seq, digest, body_bytes, erased_at_us, body FROM events ORDER BY seq DESC LIMIT ?1")
@@ -297,14 +297,14 @@ fn spot_check_one(row: &Row<'_>) -> rusqlite::Result<Result<u64, StoreError>> {
     Ok(check_body(seq, &digest, body_bytes, erased_at.is_some(), body).map(|()| body_bytes))
 }
 
-fn damaged(path: &Path, error: StoreError) -> OpenError {
+pub(super) fn damaged(path: &Path, error: StoreError) -> OpenError {
     match error {
         StoreError::Corrupt { what } => OpenError::Damaged { path: path.to_owned(), what },
         other => store_error("read the newest events", other),
     }
 }
 
-fn store_error(doing: &str, error: StoreError) -> OpenError {
+pub(super) fn store_error(doing: &str, error: StoreError) -> OpenError {
     OpenError::Database { doing: doing.to_owned(), source: error.into() }
 }
 

@@ -54,7 +54,7 @@ fn accept_all(store: &Arc<dyn Store>, events: std::ops::Range<usize>) {
 }
 
 /// Copies by another process: this one would take SQLite's locks away when it closes the files.
-fn on_disk(folder: &Folder) -> (Vec<u8>, Vec<u8>) {
+pub(crate) fn on_disk(folder: &Folder) -> (Vec<u8>, Vec<u8>) {
     let copy = Folder::new();
     let names = ["events.db", "events.db-wal"];
     let copied = Command::new("cp").args(names.map(|name| folder.path(name))).arg(copy.path("")).status();
@@ -135,15 +135,24 @@ enum Found {
     LastIsMissing,
 }
 
+/// Where in a log a transaction ends: the last one, or so many before it.
+fn end(log: &[u8], back: usize) -> usize {
+    let salts = &log[16..24];
+    let live = log[HEADER..].chunks_exact(FRAME).take_while(|frame| &frame[8..16] == salts);
+    let ends: Vec<usize> =
+        (1..).zip(live).filter(|(_, frame)| frame[4..8] != [0; 4]).map(|(number, _)| number).collect();
+    HEADER + FRAME * ends.iter().rev().nth(back).copied().unwrap_or(0)
+}
+
+/// Where in the file of a log a transaction begins: the last one, or so many before it.
+pub(crate) fn start_of_transaction(log: &Path, back: usize) -> usize {
+    end(&std::fs::read(log).expect("it is there"), back + 1)
+}
+
 impl Situation {
     /// The bytes of the log that hold its newest transactions, and of the last one.
     fn frames(&self) -> (std::ops::Range<usize>, std::ops::Range<usize>) {
-        let salts = &self.log[16..24];
-        let live = self.log[HEADER..].chunks_exact(FRAME).take_while(|frame| &frame[8..16] == salts);
-        let ends: Vec<usize> =
-            (1..).zip(live).filter(|(_, frame)| frame[4..8] != [0; 4]).map(|(number, _)| number).collect();
-        let end = |back: usize| HEADER + FRAME * ends.iter().rev().nth(back).copied().unwrap_or(0);
-        (HEADER..end(0), end(1)..end(0))
+        (HEADER..end(&self.log, 0), end(&self.log, 1)..end(&self.log, 0))
     }
 
     /// Places to damage: the header, heads of frames, pages, and some behind all of it.
@@ -235,7 +244,7 @@ fn a_damaged_log_never_drops_an_acknowledged_event_unnoticed() {
 }
 
 /// The refusal of a log with a byte of its third frame changed, which writes to neither file.
-fn refused_start() -> (Folder, OpenError) {
+pub(crate) fn refused_start() -> (Folder, OpenError) {
     let situation = crashed();
     let folder = Folder::new();
     let mut log = situation.log.clone();
@@ -273,7 +282,7 @@ fn a_log_in_use_that_is_damaged_is_a_problem_of_the_check() {
     assert!(found.iter().any(|what| what.contains("events.db-wal` is damaged")), "{found:?}");
 }
 
-fn flip(file: &Path, at: usize) {
+pub(crate) fn flip(file: &Path, at: usize) {
     use std::os::unix::fs::FileExt;
     let file = std::fs::File::options().read(true).write(true).open(file).expect("it can be written");
     let mut byte = [0];

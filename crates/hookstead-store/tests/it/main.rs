@@ -10,6 +10,7 @@ mod durability;
 mod faults;
 mod files;
 mod open;
+mod read_only;
 mod refusal;
 mod scene;
 mod schema;
@@ -42,6 +43,7 @@ fn main() -> ExitCode {
         damaged_log::CASES,
         durability::CASES,
         open::CASES,
+        read_only::CASES,
         refusal::CASES,
         schema::CASES,
         wal::CASES,
