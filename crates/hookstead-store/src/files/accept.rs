@@ -121,7 +121,7 @@ impl Batch<'_> {
             body_bytes,
             erased: false,
             headers: acceptance.facts().headers.clone(),
-            received_at: self.now,
+            received_at: acceptance.facts().received_at,
             state: ConflictState::Open,
         };
         let event = &row.event;

@@ -116,14 +116,14 @@ fn strange_folders(disk: &Disk) -> Result<Vec<RecordPath>, StoreError> {
     if !root.iter().any(|name| name == SOURCES) {
         return Ok(strange);
     }
-    for source in list(SOURCES)? {
+    for source in list(SOURCES)?.into_iter().filter(|name| !name.starts_with(PENDING)) {
         let folder = format!("{SOURCES}/{source}");
         let facts = disk.fs.facts(&disk.path(&folder));
         if !facts.is_ok_and(|facts| facts.is_some_and(|facts| facts.is_dir)) {
             strange.push(folder);
             continue;
         }
-        let inside = list(&folder)?.into_iter().filter(|name| !is_kind(name));
+        let inside = list(&folder)?.into_iter().filter(|name| !is_kind(name) && !name.starts_with(PENDING));
         strange.extend(inside.map(|name| format!("{folder}/{name}")));
     }
     Ok(strange)

@@ -2,7 +2,7 @@
 //! name, what it says is gone goes, what nobody knows is left where it is and noted, and what was being written
 //! when the power went is swept.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use hookstead_core::{Digest, Identity, RunName, Seq};
 
@@ -69,18 +69,18 @@ pub(super) fn expected(tables: &Tables, disk: &Disk) -> HashMap<RecordPath, Expe
 #[derive(Debug, Default)]
 pub(super) struct Scan {
     /// The folders of records, and those above them.
-    pub(super) folders: HashSet<RecordPath>,
+    pub(super) folders: BTreeSet<RecordPath>,
     /// Every name in them that is no folder of theirs.
-    pub(super) records: HashSet<RecordPath>,
+    pub(super) records: BTreeSet<RecordPath>,
     /// Every pending name in them, and in the root.
-    pub(super) pendings: HashSet<RecordPath>,
+    pub(super) pendings: BTreeSet<RecordPath>,
 }
 
 /// Lists every folder of a store.
 pub(super) fn scan(disk: &Disk) -> Result<Scan, OpenError> {
     let mut scan = Scan::default();
     let root = list(disk, "")?;
-    scan.pendings.extend(root.iter().filter(|name| name.starts_with(PENDING)).cloned());
+    note_pendings("", &root, &mut scan);
     if disk.layout.is_at_root(super::layout::SEED_SOURCE) {
         scan_source(disk, "", &root, &mut scan)?;
     }
@@ -88,16 +88,25 @@ pub(super) fn scan(disk: &Disk) -> Result<Scan, OpenError> {
         return Ok(scan);
     }
     scan.folders.insert(SOURCES.to_owned());
-    for source in list(disk, SOURCES)? {
+    let sources = list(disk, SOURCES)?;
+    note_pendings(&format!("{SOURCES}/"), &sources, &mut scan);
+    for source in sources {
         let folder = format!("{SOURCES}/{source}");
         if source.starts_with(PENDING) || !is_folder(disk, &folder)? {
             continue;
         }
         let names = list(disk, &folder)?;
-        scan.folders.insert(folder.clone());
-        scan_source(disk, &format!("{folder}/"), &names, &mut scan)?;
+        let prefix = format!("{folder}/");
+        note_pendings(&prefix, &names, &mut scan);
+        scan_source(disk, &prefix, &names, &mut scan)?;
+        scan.folders.insert(folder);
     }
     Ok(scan)
+}
+
+fn note_pendings(prefix: &str, names: &[String], scan: &mut Scan) {
+    let pendings = names.iter().filter(|name| name.starts_with(PENDING));
+    scan.pendings.extend(pendings.map(|name| format!("{prefix}{name}")));
 }
 
 fn scan_source(disk: &Disk, prefix: &str, names: &[String], scan: &mut Scan) -> Result<(), OpenError> {
@@ -135,7 +144,7 @@ pub(super) fn settle_pendings(
     written: &BTreeMap<RecordPath, RecordPath>,
     scan: &mut Scan,
 ) -> Result<(), OpenError> {
-    let mut keep = HashSet::new();
+    let mut keep = BTreeSet::new();
     for (record, pending) in written {
         if !scan.pendings.contains(pending) {
             continue;
@@ -171,7 +180,8 @@ fn is_good(disk: &Disk, record: &str, what: &Expected, tables: &Tables) -> bool 
 /// in an earlier process leaves a folder that counts as clean, and only a change has it written again.
 fn sync_folders(disk: &Disk, scan: &Scan) -> Result<(), OpenError> {
     let above = scan.folders.iter().map(|folder| folder_of(folder).to_owned());
-    let folders: HashSet<String> = scan.folders.iter().cloned().chain(above).chain([String::new()]).collect();
+    let folders: BTreeSet<String> =
+        scan.folders.iter().cloned().chain(above).chain([String::new()]).collect();
     for folder in folders {
         let touch = disk.path(&disk.pending(&touch_in(&folder)));
         let path = disk.path(&folder);

@@ -1,6 +1,12 @@
 //! The files store from outside.
 
 mod backend;
+mod cut;
+mod folder;
+mod power;
+mod receipts;
+mod seed;
 mod trials;
 
+pub(crate) use folder::child;
 pub(crate) use trials::trials;

@@ -1,0 +1,182 @@
+//! The whole suite and the model over the simulated disk, with the plug pulled after every batch: what was
+//! acknowledged is there, none of it torn, none of it twice.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use hookstead_core::conformance::{Backend, Instance};
+use hookstead_core::{
+    Attempt, Body, BodySelector, ChangeMark, CheckProgress, CheckReport, Conflict, ConflictFilter, Delivery,
+    DeliveryFilter, DeliveryId, Duplicates, Event, EventFilter, EventId, EventSelector, List, Outcome, Page,
+    Redelivery, RedeliveryId, Registry, RunReceipt, Stats, Store, StoreError, StoreFacts, Timestamp, Write,
+    Written,
+};
+use hookstead_store::sim::SimDisk;
+use hookstead_store::{OpenOptions, Opened, open};
+
+use super::backend::url;
+use crate::backend::OPENED_AT;
+
+/// Where the store is on every simulated disk.
+pub(crate) const ROOT: &str = "/data/store";
+
+/// Opens the store on a simulated disk.
+pub(crate) fn open_on(disk: &SimDisk) -> Result<Opened, hookstead_store::OpenError> {
+    let options =
+        OpenOptions { fs: Arc::new(disk.clone()), identity_key: Some([7; 32]), ..OpenOptions::default() };
+    open(&url(Path::new(ROOT)), &options, OPENED_AT)
+}
+
+/// Stores on simulated disks that lose their power after each batch.
+pub(crate) struct CutFiles;
+
+impl Backend for CutFiles {
+    fn name(&self) -> &str {
+        "files, with a power cut after every batch"
+    }
+
+    fn open(&self) -> Box<dyn Instance> {
+        let disk = SimDisk::new(1);
+        let opened = open_on(&disk).expect("the store opens");
+        let facts = opened.store.facts().clone();
+        let now = Now { disk, opened, cuts: 0, duplicates: HashMap::new() };
+        Box::new(CutInstance(Arc::new(CutStore { facts, now: Mutex::new(now) })))
+    }
+}
+
+struct CutInstance(Arc<CutStore>);
+
+impl Instance for CutInstance {
+    fn store(&self) -> Arc<dyn Store> {
+        self.0.clone()
+    }
+
+    fn reopen(&mut self) {
+        self.0.now().cut();
+    }
+}
+
+/// The store as it is open now, and what a crash may forget: how often events came again is approximate
+/// then, and this keeps it exactly, so that the suite can look at everything else.
+struct Now {
+    disk: SimDisk,
+    opened: Opened,
+    cuts: u64,
+    duplicates: HashMap<EventId, Duplicates>,
+}
+
+impl Now {
+    fn cut(&mut self) {
+        self.cuts += 1;
+        self.disk = self.disk.power_cut(self.cuts);
+        self.opened = open_on(&self.disk).expect("the store opens after a power cut");
+    }
+
+    fn count(&mut self, written: &[Written], now: Timestamp) {
+        for written in written {
+            let Written::Accepted(receipt) = written else { continue };
+            if receipt.outcome == Outcome::Duplicate {
+                let duplicates = self.duplicates.entry(receipt.event).or_default();
+                *duplicates = Duplicates { count: duplicates.count + 1, last_at: Some(now) };
+            }
+        }
+    }
+
+    fn counted(&self, mut event: Event) -> Event {
+        event.duplicates = self.duplicates.get(&event.id).copied().unwrap_or_default();
+        event
+    }
+}
+
+struct CutStore {
+    facts: StoreFacts,
+    now: Mutex<Now>,
+}
+
+impl CutStore {
+    fn now(&self) -> MutexGuard<'_, Now> {
+        self.now.lock().expect("no test panics inside a store")
+    }
+
+    fn store(&self) -> Arc<dyn Store> {
+        self.now().opened.store.clone()
+    }
+}
+
+impl Store for CutStore {
+    fn facts(&self) -> &StoreFacts {
+        &self.facts
+    }
+
+    fn apply(&self, writes: &[Write], at: Timestamp) -> Result<Vec<Written>, StoreError> {
+        let mut now = self.now();
+        let written = now.opened.store.apply(writes, at)?;
+        now.count(&written, at);
+        now.cut();
+        Ok(written)
+    }
+
+    fn probe(&self, at: Timestamp) -> Result<(), StoreError> {
+        self.store().probe(at)
+    }
+
+    fn close(&self, at: Timestamp) -> Result<(), StoreError> {
+        self.store().close(at)
+    }
+
+    fn event(&self, selector: &EventSelector) -> Result<Option<Event>, StoreError> {
+        let now = self.now();
+        Ok(now.opened.store.event(selector)?.map(|event| now.counted(event)))
+    }
+
+    fn body(&self, selector: BodySelector) -> Result<Option<Body>, StoreError> {
+        self.store().body(selector)
+    }
+
+    fn list_events(&self, filter: &EventFilter, page: &Page) -> Result<List<Event>, StoreError> {
+        let now = self.now();
+        let list = now.opened.store.list_events(filter, page)?;
+        Ok(List { items: list.items.into_iter().map(|event| now.counted(event)).collect(), ..list })
+    }
+
+    fn list_deliveries(&self, filter: &DeliveryFilter, page: &Page) -> Result<List<Delivery>, StoreError> {
+        self.store().list_deliveries(filter, page)
+    }
+
+    fn attempts(&self, delivery: &DeliveryId) -> Result<Vec<Attempt>, StoreError> {
+        self.store().attempts(delivery)
+    }
+
+    fn list_conflicts(&self, filter: &ConflictFilter, page: &Page) -> Result<List<Conflict>, StoreError> {
+        self.store().list_conflicts(filter, page)
+    }
+
+    fn runs(&self, event: &EventId) -> Result<Vec<RunReceipt>, StoreError> {
+        self.store().runs(event)
+    }
+
+    fn redelivery(&self, id: &RedeliveryId) -> Result<Option<Redelivery>, StoreError> {
+        self.store().redelivery(id)
+    }
+
+    fn registry(&self) -> Result<Registry, StoreError> {
+        self.store().registry()
+    }
+
+    fn next_due(&self) -> Result<Option<Timestamp>, StoreError> {
+        self.store().next_due()
+    }
+
+    fn stats(&self) -> Result<Stats, StoreError> {
+        self.store().stats()
+    }
+
+    fn check(&self, progress: &mut dyn FnMut(CheckProgress)) -> Result<CheckReport, StoreError> {
+        self.store().check(progress)
+    }
+
+    fn changed(&self) -> Result<ChangeMark, StoreError> {
+        self.store().changed()
+    }
+}
