@@ -53,3 +53,16 @@ fn name(path: &Path) -> Option<String> {
     let is_rust = path.extension().is_some_and(|extension| extension == "rs");
     is_rust.then(|| path.file_stem().map(|stem| stem.to_string_lossy().into_owned())).flatten()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_examples_of_all_crates_are_found() {
+        let names = examples().unwrap();
+        for name in ["axum_app", "record"] {
+            assert!(names.iter().any(|found| found == name), "{name} in {names:?}");
+        }
+    }
+}

@@ -28,13 +28,19 @@ fn post(server: &Server, request: &Request, status: u16) {
 
 #[test]
 fn an_event_is_found_by_its_id_alone_though_it_has_a_scope() {
-    let terminal = Terminal::new();
+    check_found(&Terminal::new(), "sqlite");
+    let mut files = Terminal::new();
+    files.set("HOOKSTEAD_STORE", "files:inbox");
+    check_found(&files, "files");
+}
+
+fn check_found(terminal: &Terminal, kind: &str) {
     let server = terminal.serve();
-    post(&server, &github(&terminal, ID, "4666", "{\"a\":1}"), 202);
-    post(&server, &github(&terminal, "another", "4667", "{\"a\":2}"), 202);
-    post(&server, &github(&terminal, ID, "4666", "{\"a\":1}"), 200);
-    post(&server, &github(&terminal, ID, "4666", "{\"a\":1}"), 200);
-    post(&server, &github(&terminal, ID, "4666", "{\"a\":3}"), 409);
+    post(&server, &github(terminal, ID, "4666", "{\"a\":1}"), 202);
+    post(&server, &github(terminal, "another", "4667", "{\"a\":2}"), 202);
+    post(&server, &github(terminal, ID, "4666", "{\"a\":1}"), 200);
+    post(&server, &github(terminal, ID, "4666", "{\"a\":1}"), 200);
+    post(&server, &github(terminal, ID, "4666", "{\"a\":3}"), 409);
     let name = format!("github:{ID}");
     let look = || {
         let show = terminal.ok(&["events", "show", &name, "--json"]).json();
@@ -52,13 +58,13 @@ fn an_event_is_found_by_its_id_alone_though_it_has_a_scope() {
     for part in [&format!("2, last {last}"), "1 other bodies", "202 when it was stored; 200 to a duplicate"] {
         assert!(text.contains(part), "{part}: {text}");
     }
-    check_receipt(receipt, show);
+    check_receipt(receipt, show, kind);
     assert_eq!(server.admin().get(&format!("/v1/events/{name}/receipt")).json(), *receipt);
     server.stop();
     assert_eq!(look(), online, "from the store itself");
 }
 
-fn check_receipt(receipt: &Value, event: &Value) {
+fn check_receipt(receipt: &Value, event: &Value, kind: &str) {
     let same = [
         "short_id",
         "source",
@@ -76,7 +82,7 @@ fn check_receipt(receipt: &Value, event: &Value) {
     assert_eq!((&receipt["event"], &receipt["outcome"]), (&event["id"], &json!("stored")));
     assert_eq!(receipt["scope"], "4666");
     let store = &receipt["store"];
-    assert_eq!((&store["kind"], &store["persistent"]), (&json!("sqlite"), &json!(true)), "{receipt}");
+    assert_eq!((&store["kind"], &store["persistent"]), (&json!(kind), &json!(true)), "{receipt}");
     assert!(store["durability"].as_str().is_some_and(|durability| durability.contains("fsync")), "{receipt}");
 }
 

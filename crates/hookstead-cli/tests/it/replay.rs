@@ -13,6 +13,15 @@ const REPORT: &[u8] =
     "{\"eventId\":\"business-42\",\"data\":{\"n\": 1.50, \"n\":1e2, \"html\":\"<&>\u{2028}\"} }".as_bytes();
 const PAYLOAD: &str = "{\"n\": 1.50, \"n\":1e2, \"html\":\"<&>\u{2028}\"}";
 
+/// Runs a check on each kind of store that outlives its process.
+fn on_every_store(check: fn(&Terminal)) {
+    check(&Terminal::configured());
+    let files = Terminal::configured();
+    let config = fs::read_to_string(files.path("hookstead.toml")).expect("the configuration");
+    files.write("hookstead.toml", &format!("{config}\n[store]\nurl = \"files:inbox\"\n"));
+    check(&files);
+}
+
 /// Posts a delivery that must be stored.
 fn post(server: &Server, id: &str, body: &[u8]) {
     let reply = server.connect().exchange(&Request::signed(id, body).bytes()).expect("an answer");
@@ -36,22 +45,25 @@ fn known(receipt: &Value) -> Value {
 
 #[test]
 fn a_run_has_one_receipt_whoever_is_asked_for_it() {
-    let terminal = Terminal::configured();
+    on_every_store(check_one_receipt);
+}
+
+fn check_one_receipt(terminal: &Terminal) {
     let server = terminal.serve();
     post(&server, "delivery-1", REPORT);
-    let first = replay(&terminal, "delivery-1", "run-1");
+    let first = replay(terminal, "delivery-1", "run-1");
     assert_eq!(first["new"], true, "{first}");
-    assert_eq!(replay(&terminal, "delivery-1", "run-1"), known(&first));
-    let other = replay(&terminal, "delivery-1", "run-2");
+    assert_eq!(replay(terminal, "delivery-1", "run-1"), known(&first));
+    let other = replay(terminal, "delivery-1", "run-2");
     assert_eq!((&other["new"], &other["runId"]), (&json!(true), &json!("run-2")));
     server.kill9();
-    assert_eq!(replay(&terminal, "delivery-1", "run-1"), known(&first), "from the store itself");
-    let offline = replay(&terminal, "delivery-1", "run-3");
+    assert_eq!(replay(terminal, "delivery-1", "run-1"), known(&first), "from the store itself");
+    let offline = replay(terminal, "delivery-1", "run-3");
     assert_eq!(offline["new"], true, "{offline}");
     let server = terminal.serve();
     for receipt in [&first, &other, &offline] {
         let run = receipt["runId"].as_str().expect("a name");
-        assert_eq!(replay(&terminal, "delivery-1", run), known(receipt));
+        assert_eq!(replay(terminal, "delivery-1", run), known(receipt));
     }
     let listed = server.admin().get(&format!("/v1/events/{}/runs", named("delivery-1"))).json();
     let names: Vec<_> = listed["runs"].as_array().expect("a list").iter().map(|run| &run["runId"]).collect();
@@ -61,7 +73,10 @@ fn a_run_has_one_receipt_whoever_is_asked_for_it() {
 
 #[test]
 fn a_receipt_holds_what_the_contract_says() {
-    let terminal = Terminal::configured();
+    on_every_store(check_fields);
+}
+
+fn check_fields(terminal: &Terminal) {
     let server = terminal.serve();
     post(&server, "delivery-1", REPORT);
     let ran = terminal.ok(&["replay", "@", "--run", "run-1", "--json"]);
@@ -95,7 +110,10 @@ fn a_receipt_holds_what_the_contract_says() {
 
 #[test]
 fn payloads_of_every_kind_come_out_as_they_are() {
-    let terminal = Terminal::configured();
+    on_every_store(check_payloads);
+}
+
+fn check_payloads(terminal: &Terminal) {
     let server = terminal.serve();
     let deep = format!("{}{}", "[".repeat(9000), "]".repeat(9000));
     for (id, data) in [("null", "null"), ("deep", &deep), ("text", "\"\\u003c\\ud800\"")] {
@@ -107,13 +125,16 @@ fn payloads_of_every_kind_come_out_as_they_are() {
         }
     }
     post(&server, "bytes", b"{\"eventId\":\"b\",\"data\":\"\xff\"}");
-    let receipt = replay(&terminal, "bytes", "r");
+    let receipt = replay(terminal, "bytes", "r");
     assert_eq!((&receipt["payloadBase64"], receipt.get("payload")), (&json!("Iv8i"), None), "{receipt}");
 }
 
 #[test]
 fn what_cannot_be_processed_leaves_nothing() {
-    let terminal = Terminal::configured();
+    on_every_store(check_refusals);
+}
+
+fn check_refusals(terminal: &Terminal) {
     let server = terminal.serve();
     post(&server, "bad", b"not json");
     let look = || {
