@@ -55,7 +55,12 @@ fn check_found(terminal: &Terminal, kind: &str) {
     assert_eq!((&show["duplicates"], &show["conflicts"]), (&json!(2), &json!(1)));
     assert_eq!(show["answers"], json!({ "stored": 202, "duplicate": 200, "conflict": 409 }));
     let last = show["last_duplicate_at"].as_str().expect("a time");
-    for part in [&format!("2, last {last}"), "1 other bodies", "202 when it was stored; 200 to a duplicate"] {
+    for part in [
+        &format!("2, last {last}"),
+        "scope      4666",
+        "1 other bodies",
+        "202 when it was stored; 200 to a duplicate",
+    ] {
         assert!(text.contains(part), "{part}: {text}");
     }
     check_receipt(receipt, show, kind);

@@ -1,6 +1,8 @@
 //! `hookstead events show`.
 
 use anyhow::Result;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use clap::Args;
 use hookstead_server::api::view::{AnswersView, EventView};
 
@@ -96,6 +98,9 @@ fn facts(event: &EventView) -> Vec<(&'static str, String)> {
             format!("{stored} when it was stored; {duplicate} to a duplicate, {conflict} to a conflict");
         facts.push(("answered", text));
     }
+    if let Some(scope) = &event.scope_base64 {
+        facts.push(("scope", scope_text(scope)));
+    }
     if let Some(account) = &event.account {
         facts.push(("account", printable(account)));
     }
@@ -116,6 +121,12 @@ fn facts(event: &EventView) -> Vec<(&'static str, String)> {
     facts.push(("digest", format!("sha256 {}", event.digest)));
     facts.push(("body", body(event)));
     facts
+}
+
+/// A scope as text where it is text.
+fn scope_text(base64: &str) -> String {
+    let text = STANDARD.decode(base64).ok().and_then(|bytes| String::from_utf8(bytes).ok());
+    text.map_or_else(|| format!("base64:{base64}"), |text| printable(&text))
 }
 
 fn committed(event: &EventView) -> String {
