@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::file::SimFile;
 use super::folder::{Inode, SimFolder};
 use super::random::Random;
+use crate::fs::FileSystem;
 
 /// The number of the root folder.
 pub(super) const ROOT: Inode = 1;
@@ -33,6 +34,15 @@ pub enum When {
     From(u64),
 }
 
+/// Whether a file system makes hard links.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Links {
+    /// It does.
+    Made,
+    /// It answers that this is not permitted, as FAT does.
+    Refused,
+}
+
 /// A simulated disk. Clones are the same disk.
 #[derive(Clone, Debug)]
 pub struct SimDisk(pub(super) Arc<Mutex<State>>);
@@ -45,6 +55,8 @@ pub(super) struct State {
     next_inode: Inode,
     operations: u64,
     fault: Option<(Fault, When)>,
+    pub(super) system: FileSystem,
+    pub(super) links: Links,
     off: bool,
     random: Random,
 }
@@ -70,6 +82,8 @@ impl SimDisk {
             next_inode,
             operations: 0,
             fault: None,
+            system: FileSystem::Local,
+            links: Links::Made,
             off: false,
             random,
         };
@@ -90,6 +104,14 @@ impl SimDisk {
     /// Nothing goes wrong from now on. A disk whose plug was pulled stays off.
     pub fn heal(&self) {
         self.state().fault = None;
+    }
+
+    /// What kind of file system the disk says it is from now on, and whether it makes hard links. A power cut
+    /// leaves a local one that does.
+    pub fn pose_as(&self, system: FileSystem, links: Links) {
+        let mut state = self.state();
+        state.system = system;
+        state.links = links;
     }
 
     /// How many operations there were that change something.

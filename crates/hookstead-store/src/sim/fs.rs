@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::{Component, Path};
 
-use super::disk::{ROOT, SimDisk, State};
+use super::disk::{Links, ROOT, SimDisk, State};
 use super::file::SimFile;
 use super::folder::{Inode, SimFolder};
 use crate::fs::{FileFacts, FileSystem, Fs, FsFile, LockKind, LockOutcome};
@@ -81,6 +81,9 @@ impl Fs for SimDisk {
         let mut state = self.state();
         let inode = state.find(file)?.ok_or(io::ErrorKind::NotFound)?;
         let (parent, name) = state.free(name)?;
+        if state.links == Links::Refused {
+            return Err(io::ErrorKind::PermissionDenied.into());
+        }
         if state.whole()? {
             state.folder(parent)?.add(name, inode);
         }
@@ -118,7 +121,7 @@ impl Fs for SimDisk {
     }
 
     fn file_system(&self, _dir: &Path) -> io::Result<FileSystem> {
-        Ok(FileSystem::Local)
+        Ok(self.state().system)
     }
 }
 

@@ -11,4 +11,4 @@ mod folder;
 mod fs;
 mod random;
 
-pub use disk::{Fault, SimDisk, When};
+pub use disk::{Fault, Links, SimDisk, When};
