@@ -1,12 +1,14 @@
 //! Rules S1 to S10 of the contract: recording an event through the library.
 
 use std::thread;
+use std::time::Duration;
 
 use bytes::Bytes;
 use hookstead::core::{Body, BodySelector, Digest, EventFilter, EventSelector, Order, Page};
-use hookstead::{Inbox, Outcome, RecordError};
+use hookstead::store::OpenOptions;
+use hookstead::{Health, Inbox, Outcome, RecordError, Unavailable};
 
-use crate::stores::{on_every_store, recorded};
+use crate::stores::{on_disk, on_every_store, recorded};
 
 fn rows(inbox: &Inbox) -> usize {
     inbox
@@ -28,19 +30,20 @@ fn kept(inbox: &Inbox) -> Bytes {
 #[test]
 fn s1_a_recorded_event_survives_closing_and_reopening() {
     let folder = tempfile::tempdir().unwrap();
-    let url = format!("sqlite:{}", folder.path().join("inbox.db").display());
-    let open = || Inbox::builder().store(url.clone()).source(recorded("reports")).open().unwrap();
-    let first = open();
-    let receipt = first.blocking().record("reports", "evt_1", &b"\x00\xffbody"[..]).unwrap();
-    first.close().unwrap();
-    drop(first);
+    for url in on_disk(folder.path()) {
+        let open = || Inbox::builder().store(url.clone()).source(recorded("reports")).open().unwrap();
+        let first = open();
+        let receipt = first.blocking().record("reports", "evt_1", &b"\x00\xffbody"[..]).unwrap();
+        first.close().unwrap();
+        drop(first);
 
-    let again = open();
-    let event = again.store().event(&EventSelector::Id(receipt.event)).unwrap().unwrap();
-    assert_eq!((event.source.as_str(), event.identity.id.as_bytes()), ("reports", &b"evt_1"[..]));
-    assert_eq!(kept(&again), &b"\x00\xffbody"[..]);
-    let retry = again.blocking().record("reports", "evt_1", &b"\x00\xffbody"[..]).unwrap();
-    assert_eq!((retry.outcome, retry.event), (Outcome::Duplicate, receipt.event));
+        let again = open();
+        let event = again.store().event(&EventSelector::Id(receipt.event)).unwrap().unwrap();
+        assert_eq!((event.source.as_str(), event.identity.id.as_bytes()), ("reports", &b"evt_1"[..]));
+        assert_eq!(kept(&again), &b"\x00\xffbody"[..]);
+        let retry = again.blocking().record("reports", "evt_1", &b"\x00\xffbody"[..]).unwrap();
+        assert_eq!((retry.outcome, retry.event), (Outcome::Duplicate, receipt.event));
+    }
 }
 
 #[test]
@@ -89,6 +92,30 @@ fn s5_simultaneous_retries_store_one_event() {
         assert_eq!(outcomes.iter().filter(|outcome| **outcome == Outcome::Duplicate).count(), 11);
         assert_eq!(rows(&inbox), 1);
     });
+}
+
+#[test]
+fn s6_a_held_lock_is_an_error_after_a_while_and_never_a_false_success() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("inbox.db");
+    let options = OpenOptions { busy_timeout: Duration::from_millis(50), ..OpenOptions::default() };
+    let inbox = Inbox::builder()
+        .store(format!("sqlite:{}", path.display()))
+        .open_options(options)
+        .source(recorded("reports"))
+        .open()
+        .unwrap();
+    let record = || inbox.blocking().record("reports", "evt_1", "body");
+    let stranger = rusqlite::Connection::open(&path).unwrap();
+    stranger.execute_batch("BEGIN IMMEDIATE").unwrap();
+    assert!(matches!(record(), Err(RecordError::Unavailable(Unavailable::Recovering(_)))));
+    assert_eq!(rows(&inbox), 0);
+    stranger.execute_batch("ROLLBACK").unwrap();
+
+    let mut health = inbox.health();
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    runtime.block_on(health.wait_for(|health| *health == Health::Ready)).unwrap();
+    assert_eq!(record().unwrap().outcome, Outcome::Stored);
 }
 
 #[test]

@@ -1,13 +1,22 @@
 //! The stores that each promise of the library is checked on.
 
+use std::path::Path;
+
 use hookstead::{Inbox, InboxBuilder, Source};
 
 /// Runs `check` on an inbox builder for each store.
 pub(crate) fn on_every_store(check: impl Fn(InboxBuilder)) {
     let folder = tempfile::tempdir().unwrap();
-    for url in ["memory:".to_owned(), format!("sqlite:{}", folder.path().join("inbox.db").display())] {
+    let [sqlite, files] = on_disk(folder.path());
+    for url in ["memory:".to_owned(), sqlite, files] {
         check(Inbox::builder().store(url));
     }
+}
+
+/// The URLs of a store of each kind that outlives the process, in a folder.
+pub(crate) fn on_disk(folder: &Path) -> [String; 2] {
+    let at = |kind: &str, name: &str| format!("{kind}:{}", folder.join(name).display());
+    [at("sqlite", "inbox.db"), at("files", "inbox")]
 }
 
 /// A source that is recorded to.
