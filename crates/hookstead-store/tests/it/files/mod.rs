@@ -5,10 +5,7 @@ mod cut;
 mod folder;
 mod power;
 mod receipts;
-<<<<<<< HEAD
 mod refusal;
-=======
->>>>>>> 1866a7074b2deaf757679bb9e3814fe18ea62cf4
 mod seed;
 mod trials;
 

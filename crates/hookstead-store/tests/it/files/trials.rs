@@ -6,11 +6,7 @@ use libtest_mimic::Trial;
 
 use super::backend::Files;
 use super::cut::CutFiles;
-<<<<<<< HEAD
 use super::{folder, power, receipts, refusal, seed};
-=======
-use super::{folder, power, receipts, seed};
->>>>>>> 1866a7074b2deaf757679bb9e3814fe18ea62cf4
 
 /// How many operations the model does with a power cut after each batch. Each costs a start of the store.
 const CUT_OPERATIONS: u64 = 1_500;
@@ -35,11 +31,7 @@ pub(crate) fn trials() -> Vec<Trial> {
             model::check_extent(&CutFiles, Extent { operations, ..extent });
         }),
     ];
-<<<<<<< HEAD
     let own = [folder::CASES, power::CASES, receipts::CASES, refusal::CASES, seed::CASES]
-=======
-    let own = [folder::CASES, power::CASES, receipts::CASES, seed::CASES]
->>>>>>> 1866a7074b2deaf757679bb9e3814fe18ea62cf4
         .into_iter()
         .flatten()
         .map(|(name, run)| trial((*name).to_owned(), run));
