@@ -8,6 +8,7 @@ use anyhow::Result;
 use bytes::Bytes;
 use clap::Args;
 use hookstead_core::RunName;
+use hookstead_server::Config;
 use hookstead_server::api::view::{EventView, EventsView, ReceiptView, RunView};
 use tokio::runtime::Runtime;
 
@@ -48,13 +49,27 @@ pub(crate) enum Reader {
 /// Processes an event under a name: the running server does it, or we open the inbox ourselves.
 pub(crate) fn replay(args: &WhereArgs, selector: &str, run: &RunName) -> Result<RunView> {
     let config = args.place.load()?;
-    let address = match &args.server {
-        Some(server) => Some(server.clone()),
-        None => Running::find(&config)?.map(|running| running.admin),
-    };
-    match address {
+    match server(args, &config)? {
         Some(address) => runtime()?.block_on(Client::at(&address, &config.data)?.replay(selector, run)),
         None => replay::offline(&config, selector, run),
+    }
+}
+
+/// The receipt of an event's acceptance. It says what it rests on, so it is not enough to read: the running server
+/// gives it, or we open the store as a server does, which proves that what is seen is on the disk.
+pub(crate) fn receipt(args: &WhereArgs, selector: &str) -> Result<ReceiptView> {
+    let config = args.place.load()?;
+    match server(args, &config)? {
+        Some(address) => runtime()?.block_on(Client::at(&address, &config.data)?.receipt(selector)),
+        None => offline::receipt(&config, selector),
+    }
+}
+
+/// The server that is to be asked, if there is one.
+fn server(args: &WhereArgs, config: &Config) -> Result<Option<String>> {
+    match &args.server {
+        Some(server) => Ok(Some(server.clone())),
+        None => Ok(Running::find(config)?.map(|running| running.admin)),
     }
 }
 
@@ -84,14 +99,6 @@ impl Reader {
         match self {
             Self::Server(client, runtime) => runtime.block_on(client.event(selector)),
             Self::Store(store) => store.event(selector),
-        }
-    }
-
-    /// The receipt of an event's acceptance.
-    pub(crate) fn receipt(&self, selector: &str) -> Result<ReceiptView> {
-        match self {
-            Self::Server(client, runtime) => runtime.block_on(client.receipt(selector)),
-            Self::Store(store) => store.receipt(selector),
         }
     }
 

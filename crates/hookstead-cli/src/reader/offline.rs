@@ -46,11 +46,6 @@ impl Offline {
         Ok(EventView::detailed(&event, answers(&self.config, event.source.as_str())))
     }
 
-    pub(super) fn receipt(&self, selector: &str) -> Result<ReceiptView> {
-        let (event, store) = self.find(selector)?;
-        Ok(ReceiptView::of(&event, store.facts()))
-    }
-
     pub(super) fn body(&self, selector: &str) -> Result<Bytes> {
         let (event, store) = self.find(selector)?;
         match store.body(BodySelector::Event(event.id))? {
@@ -61,12 +56,26 @@ impl Offline {
     }
 
     fn find(&self, text: &str) -> Result<(Event, &dyn Store)> {
-        let (Some(store), Some(name)) = (&self.store, EventName::parse(text.as_bytes())) else {
-            return Err(no_event(text, None).into());
-        };
-        let event = lookup::find(&**store, &name).map_err(|error| not_found(text, error))?;
-        Ok((event, &**store))
+        let store = self.store.as_deref().ok_or_else(|| no_event(text, None))?;
+        Ok((find(store, text)?, store))
     }
+}
+
+/// The receipt of an event from a store that was opened, and so proved, as a server opens it.
+pub(super) fn receipt(config: &Config, selector: &str) -> Result<ReceiptView> {
+    if !exists(config) {
+        return Err(no_event(selector, None).into());
+    }
+    let opened = hookstead_store::open(&config.store.url, &OpenOptions::default(), now());
+    let opened = opened.map_err(|error| refused(&error))?;
+    let receipt = ReceiptView::of(&find(&*opened.store, selector)?, opened.store.facts());
+    opened.store.close(now())?;
+    Ok(receipt)
+}
+
+fn find(store: &dyn Store, text: &str) -> Result<Event> {
+    let name = EventName::parse(text.as_bytes()).ok_or_else(|| no_event(text, None))?;
+    lookup::find(store, &name).map_err(|error| not_found(text, error))
 }
 
 /// Why a name leads to no event.

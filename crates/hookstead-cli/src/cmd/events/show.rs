@@ -8,7 +8,7 @@ use hookstead_server::api::view::{AnswersView, EventView};
 
 use super::list::{deliveries, provider_id};
 use crate::output::{self, BOLD, printable};
-use crate::reader::{Reader, WhereArgs};
+use crate::reader::{self, Reader, WhereArgs};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -50,11 +50,10 @@ pub(super) struct Show {
 }
 
 pub(super) fn run(args: &Show) -> Result<()> {
-    let reader = Reader::open(&args.place)?;
     if args.receipt {
-        return output::json(&reader.receipt(&args.event)?);
+        return output::json(&reader::receipt(&args.place, &args.event)?);
     }
-    let event = reader.event(&args.event)?;
+    let event = Reader::open(&args.place)?.event(&args.event)?;
     if args.json { output::json(&event) } else { print(&event, args.headers) }
 }
 
