@@ -17,7 +17,7 @@ use crate::cmd::runtime;
 use crate::place::PlaceArgs;
 use crate::running::Running;
 use offline::Offline;
-pub(crate) use offline::open as open_store;
+pub(crate) use offline::{open as open_store, reads_beside_owner, refused};
 
 /// Which inbox is read.
 #[derive(Clone, Debug, Default, Args)]
@@ -80,9 +80,12 @@ impl Reader {
         if let Some(server) = &args.server {
             return Ok(Self::Server(Client::at(server, &config.data)?, runtime()?));
         }
-        match Running::find(&config)? {
-            Some(running) => Ok(Self::Server(Client::at(&running.admin, &config.data)?, runtime()?)),
-            None => Ok(Self::Store(Offline::open(&config)?)),
+        match Running::find(&config) {
+            Ok(Some(running)) => Ok(Self::Server(Client::at(&running.admin, &config.data)?, runtime()?)),
+            Ok(None) => Ok(Self::Store(Offline::open(&config)?)),
+            // Who has it does not listen: an application of its own, or a server that starts.
+            Err(_) if reads_beside_owner(&config) => Ok(Self::Store(Offline::open(&config)?)),
+            Err(error) => Err(error),
         }
     }
 

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use clap::{Args, Subcommand};
 use hookstead_core::{CheckProblem, CheckProgress, CheckReport};
-use hookstead_store::OpenOptions;
+use hookstead_store::{OpenError, OpenOptions};
 use serde::Serialize;
 
 use crate::failure::{Exit, Failure};
@@ -39,7 +39,8 @@ enum StoreVerb {
 
 /// Read everything and compare it with its digests; every damaged event is named
 ///
-/// A check changes nothing that is stored. It needs the store for itself: stop its server first.
+/// A check changes nothing that is stored. A sqlite store is checked beside its server; stop that of a store
+/// of files first.
 #[derive(Debug, Args)]
 #[command(before_help = EXAMPLES, after_help = JSON)]
 struct Check {
@@ -58,12 +59,15 @@ pub(crate) fn run(args: &StoreArgs) -> Result<()> {
 fn check(args: &Check) -> Result<()> {
     let config = args.place.load()?;
     let url = &config.store.url;
-    if let Some(running) = Running::find(&config)? {
+    if !reader::reads_beside_owner(&config)
+        && let Some(running) = Running::find(&config)?
+    {
         return Err(in_use(&running, url).into());
     }
-    // A damaged newest event refuses a start, but must not keep the check from naming it.
+    // Damage that refuses a start must not keep the check from naming it.
     let options = OpenOptions { spot_check_events: 0, ..OpenOptions::default() };
-    let store = reader::open_store(&config, &options)?.ok_or_else(|| {
+    let opened = reader::open_store(&config, &options).map_err(|error| not_opened(&error))?;
+    let store = opened.ok_or_else(|| {
         Failure::new(Exit::NotFound, "no-store", format!("there is no store at {url}"))
             .fix("name its data folder with --data DIR, or its configuration with --config FILE")
     })?;
@@ -83,6 +87,16 @@ fn in_use(running: &Running, url: &str) -> Failure {
     Failure::new(Exit::Failed, "in-use", format!("a server has {url} open"))
         .line("by", format!("process {pid}, {}", running.admin))
         .fix(format!("stop it (kill {pid}), check, and start it again"))
+}
+
+fn not_opened(error: &OpenError) -> Failure {
+    match error {
+        OpenError::Damaged { .. } => Failure::new(Exit::Failed, "damaged", error.to_string()).fix(
+            "restore a backup; or save database and log, move the log away and check again:\n\
+             what only the log held is gone then",
+        ),
+        _ => reader::refused(error),
+    }
 }
 
 /// What a check found, for programs.

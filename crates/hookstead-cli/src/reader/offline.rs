@@ -1,5 +1,5 @@
-//! Reading the store itself, through the same queries that the server uses. Only for when no server runs: the
-//! store's lock is taken for as long as the verb takes.
+//! Reading the store itself, through the same queries that the server uses. A `sqlite:` store is read beside
+//! whoever has it open; of another kind the lock is taken for as long as the verb takes.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -28,7 +28,8 @@ pub(crate) struct Offline {
 impl Offline {
     /// Opens the store of a configuration. A store is never made by looking at it.
     pub(crate) fn open(config: &Config) -> Result<Self> {
-        Ok(Self { store: open(config, &OpenOptions::default())?, config: Box::new(config.clone()) })
+        let store = open(config, &OpenOptions::default()).map_err(|error| refused(&error))?;
+        Ok(Self { store, config: Box::new(config.clone()) })
     }
 
     pub(super) fn events(&self, query: &EventQuery) -> Result<EventsView> {
@@ -92,13 +93,21 @@ pub(super) fn not_found(text: &str, error: LookupError) -> anyhow::Error {
     }
 }
 
-/// Opens the store of a configuration if it is there.
-pub(crate) fn open(config: &Config, options: &OpenOptions) -> Result<Option<Arc<dyn Store>>> {
+/// Opens the store of a configuration to read it, if it is there.
+pub(crate) fn open(config: &Config, options: &OpenOptions) -> Result<Option<Arc<dyn Store>>, OpenError> {
+    let url = &config.store.url;
     if !exists(config) {
         return Ok(None);
     }
-    let opened = hookstead_store::open(&config.store.url, options, now()).map_err(|error| refused(&error))?;
-    Ok(Some(opened.store))
+    if reads_beside_owner(config) {
+        return hookstead_store::open_read_only(url, options).map(Some);
+    }
+    hookstead_store::open(url, options, now()).map(|opened| Some(opened.store))
+}
+
+/// Whether the store of a configuration can be read while another process has it open.
+pub(crate) fn reads_beside_owner(config: &Config) -> bool {
+    config.store.url.starts_with("sqlite:")
 }
 
 /// Whether the store of a configuration was ever made.
@@ -107,7 +116,7 @@ pub(super) fn exists(config: &Config) -> bool {
 }
 
 /// Why a store cannot be opened.
-pub(super) fn refused(error: &OpenError) -> Failure {
+pub(crate) fn refused(error: &OpenError) -> Failure {
     let (code, fix) = match error {
         OpenError::Locked { .. } => ("in-use", "ask the process that has it: --server URL"),
         OpenError::Damaged { .. } => ("damaged", "find everything that is damaged: hookstead store check"),

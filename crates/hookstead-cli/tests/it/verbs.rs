@@ -124,12 +124,81 @@ fn a_changed_byte_is_found_and_its_event_named() {
 }
 
 #[test]
-fn a_check_names_the_server_that_has_the_store() {
+fn a_check_runs_beside_the_server() {
     let terminal = Terminal::configured();
+    let server = terminal.serve();
+    for n in 1..=3 {
+        post(&server, &format!("evt_{n}"), b"while the server runs", 202);
+        let report = terminal.ok(&["store", "check", "--json"]).json();
+        assert_eq!((&report["ok"], &report["events"]), (&Value::from(true), &Value::from(n)), "{report}");
+    }
+    post(&server, "evt_1", b"while the server runs", 200);
+    assert_eq!(server.stop().code(), Some(0));
+}
+
+#[test]
+fn a_store_is_read_while_something_else_has_its_lock() {
+    let terminal = Terminal::configured();
+    let server = terminal.serve();
+    post(&server, "evt_1", b"{}", 202);
+    let lock = Terminal::data(&server).join("hookstead.db.lock");
+    assert_eq!(server.stop().code(), Some(0));
+    for record in ["", "pid = 1\nstarted_at_us = 1\n"] {
+        fs::write(&lock, record).expect("the lock file can be written");
+        let file = fs::File::open(&lock).expect("it is there");
+        file.lock().expect("nobody has it");
+        let listed = terminal.ok(&["events", "--json"]).json();
+        assert_eq!(ids(&listed), ["evt_1"], "{listed}");
+        terminal.ok(&["store", "check"]);
+    }
+}
+
+#[test]
+fn a_check_of_files_names_the_server_that_has_them() {
+    let terminal = Terminal::configured();
+    let config = fs::read_to_string(terminal.path("hookstead.toml")).expect("it was written");
+    terminal.write("hookstead.toml", &format!("{config}\n[store]\nurl = \"files:records\"\n"));
     let server = terminal.serve();
     let ran = terminal.ends(&["store", "check"], 1);
     assert!(ran.stderr.starts_with("error[in-use]: "), "{ran:?}");
     assert!(ran.stderr.contains(&format!("kill {}", server.pid())), "{ran:?}");
+}
+
+#[test]
+fn a_bit_of_the_log_that_changed_after_a_stop_costs_nothing() {
+    let terminal = Terminal::configured();
+    let server = terminal.serve();
+    (1..=6).for_each(|n| post(&server, &format!("evt_{n}"), format!("body {n} of six").as_bytes(), 202));
+    let log = Terminal::data(&server).join("hookstead.db-wal");
+    assert_eq!(server.stop().code(), Some(0));
+    let bytes = fs::read(&log).expect("a stop leaves the log");
+    for part in ["body 3 of six", "body 6 of six", "evt_5"] {
+        fs::write(&log, damaged(&bytes, part.as_bytes())).expect("the log can be written");
+        let report = terminal.ok(&["store", "check", "--json"]).json();
+        assert_eq!((&report["ok"], &report["events"]), (&Value::from(true), &Value::from(6)), "{report}");
+    }
+    let server = terminal.serve();
+    post(&server, "evt_6", b"body 6 of six", 200);
+}
+
+#[test]
+fn a_bit_of_the_log_that_changed_after_a_crash_is_named_and_refuses_the_start() {
+    let terminal = Terminal::configured();
+    let server = terminal.serve();
+    (1..=6).for_each(|n| post(&server, &format!("evt_{n}"), format!("body {n} of six").as_bytes(), 202));
+    let log = Terminal::data(&server).join("hookstead.db-wal");
+    server.kill9();
+    let bytes = fs::read(&log).expect("a crash leaves the log");
+    fs::write(&log, damaged(&bytes, b"body 3 of six")).expect("the log can be written");
+    let report = terminal.ends(&["store", "check", "--json"], 1).json();
+    assert!(report["problems"].to_string().contains("hookstead.db-wal` is damaged"), "{report}");
+    for verb in ["events", "serve"] {
+        let ran = terminal.ends(&[verb], 1);
+        assert!(ran.stderr.contains("hookstead.db-wal` is damaged"), "{ran:?}");
+    }
+    fs::write(&log, bytes).expect("the log can be written");
+    let listed = terminal.ok(&["events", "--json"]).json();
+    assert_eq!(listed["events"].as_array().map(Vec::len), Some(6), "{listed}");
 }
 
 #[test]
@@ -329,11 +398,16 @@ fn remove_log(database: &Path) {
 
 /// Changes one bit of the body of the event `spoilt`.
 fn change_a_bit(database: &Path) {
-    let mut bytes = fs::read(database).expect("the database can be read");
-    let part = b"changed on the disk";
-    let at = bytes.windows(part.len()).position(|window| window == part).expect("the body is in the file");
+    let bytes = fs::read(database).expect("the database can be read");
+    fs::write(database, damaged(&bytes, b"changed on the disk")).expect("the database can be written");
+}
+
+/// The bytes of a file with one bit changed, in the first place that has `part`.
+fn damaged(bytes: &[u8], part: &[u8]) -> Vec<u8> {
+    let at = bytes.windows(part.len()).position(|window| window == part).expect("the part is in the file");
+    let mut bytes = bytes.to_vec();
     bytes[at] ^= 1;
-    fs::write(database, bytes).expect("the database can be written");
+    bytes
 }
 
 fn post(server: &Server, id: &str, body: &[u8], status: u16) {
