@@ -122,7 +122,9 @@ impl Intake {
         if head.method != Method::POST {
             return Err(Refused { allow: Some("POST"), ..Refused::new(Problem::Method, Rest::Body(body)) });
         }
-        let read = self.read_body(head, source, body).await?;
+        let length = announced(&body);
+        let read = self.read_body(head, source, body).await;
+        let read = read.inspect_err(|refused| self.log_unread(source, refused.problem, length, peer))?;
         self.receive(head, source, read, peer).await.map_err(|problem| Refused::new(problem, Rest::Nothing))
     }
 
@@ -257,7 +259,7 @@ impl Intake {
         response
     }
 
-    /// The one place where a refusal is logged: the reason is for the operator, never for the sender.
+    /// Where a refusal is logged: the reason is for the operator, never for the sender.
     fn log(&self, source: &Source, refusal: &Refusal, peer: Option<IpAddr>) {
         let failed = matches!(refusal, Refusal::Unavailable(_));
         let throttle = if failed { &self.failures } else { &self.refusals };
@@ -275,6 +277,19 @@ impl Intake {
                 log.suppressed = suppressed, "a request was refused"
             );
         }
+    }
+
+    /// As [`log`](Self::log), for a body that was not read to its end. A store that cannot accept speaks for itself.
+    fn log_unread(&self, source: &Source, problem: Problem, length: Option<u64>, peer: Option<IpAddr>) {
+        if matches!(problem, Problem::NotDurable | Problem::Stopping) {
+            return;
+        }
+        let Some(suppressed) = self.refusals.admit(Instant::now()) else { return };
+        tracing::info!(
+            source.name = %source.name(), refusal.code = problem.code(), body.bytes_announced = length,
+            body.bytes_max = source.body_bytes_max(), peer.address = peer.map(tracing::field::display),
+            log.suppressed = suppressed, "a request was refused before its body was read"
+        );
     }
 }
 
