@@ -11,8 +11,11 @@
 //! what the real binary checks. The clock for time limits stays the machine's own.
 
 mod case;
+mod complete;
 mod conflicts;
+mod durable;
 mod event_ids;
+mod http;
 mod json_edge;
 mod overrides;
 mod play;
@@ -22,3 +25,4 @@ mod signatures;
 mod sketch;
 mod stage;
 mod timestamps;
+mod trace;

@@ -38,10 +38,19 @@ pub(crate) fn play(id: &str) -> Played {
 
 /// As [`play`], with the sketches of sources that the case names and does not sketch.
 pub(crate) fn play_with(id: &str, more_sources: &[Value]) -> Played {
-    let case = Case::get(id);
-    let sketches: Vec<_> = case.sources().into_iter().chain(more_sources.iter().cloned()).collect();
-    let stage = sketches.iter().fold(Stage::at(case.now()), Stage::source);
-    play_on(case, stage)
+    let play = |store: &str| {
+        let case = Case::get(id);
+        let sketches: Vec<_> = case.sources().into_iter().chain(more_sources.iter().cloned()).collect();
+        let stage = sketches.iter().fold(Stage::at(case.now()), Stage::source);
+        play_on(case, stage.store(&format!("url = \"{store}\"\n")))
+    };
+    // Each store must say and hold the same; what a case looks at beside that, it looks at in one of them.
+    let [first, second] = ["files:records", "sqlite:hookstead.db"].map(play);
+    let ids = |played: &Played| {
+        played.events.iter().map(|event| event["provider_event_id"].clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(ids(&first), ids(&second), "{id}");
+    second
 }
 
 /// As [`play`], on a stage that is set already.

@@ -32,7 +32,7 @@ pub(crate) struct Printed {
 }
 
 impl Printed {
-    fn of(output: Output) -> Self {
+    fn of(output: &Output) -> Self {
         Self {
             exit_code: output.status.code(),
             stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
@@ -84,12 +84,6 @@ impl Stage {
     /// The keys of `[store]`, in place of the default.
     pub(crate) fn store(mut self, keys: &str) -> Self {
         keys.clone_into(&mut self.store);
-        self
-    }
-
-    /// A variable of the server's environment.
-    pub(crate) fn variable(mut self, name: &str, value: &str) -> Self {
-        self.environment.push((name.to_owned(), value.to_owned()));
         self
     }
 
@@ -145,7 +139,7 @@ impl Stage {
             child.wait().expect("an own child can be awaited");
             panic!("started: {stdout}");
         }
-        Printed::of(child.wait_with_output().expect("an own child can be awaited"))
+        Printed::of(&child.wait_with_output().expect("an own child can be awaited"))
     }
 
     /// Runs a verb of the binary to its end.
@@ -157,7 +151,7 @@ impl Stage {
 
     fn finish(&self, mut command: Command) -> Printed {
         self.configure(&mut command);
-        Printed::of(command.stdin(Stdio::null()).output().expect("the binary starts"))
+        Printed::of(&command.stdin(Stdio::null()).output().expect("the binary starts"))
     }
 
     /// The server's log so far, one JSON object a line.
