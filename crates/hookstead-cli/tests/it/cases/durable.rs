@@ -299,7 +299,7 @@ fn b178_a_network_file_system_is_refused_by_name() {
                 "-o",
                 "/dev/null",
             ]);
-            let refused = stage.refused_start_under(strace);
+            let refused = stage.refused_start_traced(strace);
             assert_ne!(refused.exit_code, Some(0), "{refused:?}");
             assert!(refused.stderr.contains(name), "{refused:?}");
             assert!(refused.stderr.contains(".hookstead"), "the place is named: {refused:?}");

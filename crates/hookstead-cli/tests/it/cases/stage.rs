@@ -1,5 +1,6 @@
 //! The server of a case: its sources, its folder, and a wall clock that the case sets.
 
+use std::cell::RefCell;
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -48,6 +49,8 @@ pub(crate) struct Stage {
     limits: String,
     store: String,
     environment: Vec<(String, String)>,
+    /// The processes that were started.
+    processes: RefCell<Vec<u32>>,
 }
 
 impl Stage {
@@ -56,7 +59,8 @@ impl Stage {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let (tables, limits) = (String::new(), String::new());
         let store = "url = \"sqlite:hookstead.db\"\n".to_owned();
-        let stage = Self { folder, tables, limits, store, environment: Vec::new() };
+        let (environment, processes) = (Vec::new(), RefCell::default());
+        let stage = Self { folder, tables, limits, store, environment, processes };
         stage.set_clock(now);
         stage
     }
@@ -102,31 +106,33 @@ impl Stage {
 
     /// Starts the server and waits until it is ready.
     pub(crate) fn serve(&self) -> Server {
-        self.serve_under(Command::new(BINARY))
+        self.serve_by(self.binary())
     }
 
-    /// Starts the server as the last arguments of another program's command, which runs it.
-    pub(crate) fn serve_traced(&self, mut tracer: Command) -> Server {
-        tracer.arg(BINARY);
-        self.serve_under(tracer)
+    /// Starts the server under strace, given as a command without a program to run.
+    pub(crate) fn serve_traced(&self, strace: Command) -> Server {
+        self.serve_by(self.traced(strace))
     }
 
-    fn serve_under(&self, mut command: Command) -> Server {
+    fn serve_by(&self, mut command: Command) -> Server {
         command.args(["serve", "--json"]);
         self.configure(&mut command);
-        Server::start(command, &self.log_file())
+        let server = Server::start(command, &self.log_file());
+        self.processes.borrow_mut().push(server.pid());
+        server
     }
 
     /// Starts the server, which must refuse: it is a failure if it says that it is ready.
     pub(crate) fn refused_start(&self) -> Printed {
-        self.refused_start_under(Command::new(BINARY))
+        self.refused_by(self.binary())
     }
 
-    /// As [`Stage::refused_start`], as the last arguments of another program's command.
-    pub(crate) fn refused_start_under(&self, mut command: Command) -> Printed {
-        if command.get_program() != BINARY {
-            command.arg(BINARY);
-        }
+    /// As [`Stage::refused_start`], under strace.
+    pub(crate) fn refused_start_traced(&self, strace: Command) -> Printed {
+        self.refused_by(self.traced(strace))
+    }
+
+    fn refused_by(&self, mut command: Command) -> Printed {
         command.args(["serve", "--json"]);
         self.configure(&mut command);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -144,7 +150,7 @@ impl Stage {
 
     /// Runs a verb of the binary to its end.
     pub(crate) fn run(&self, arguments: &[&str]) -> Printed {
-        let mut command = Command::new(BINARY);
+        let mut command = self.binary();
         command.args(arguments);
         self.finish(command)
     }
@@ -168,10 +174,33 @@ impl Stage {
         command.arg("--config").arg(self.write_config());
         command.current_dir(self.folder.path()).env("HOME", self.folder.path());
         command.envs(self.environment.iter().map(|(name, value)| (name, value)));
-        command.env("LD_PRELOAD", &*CLOCK_LIBRARY).env("FAKETIME_TIMESTAMP_FILE", self.clock_file());
-        // Unix seconds, read anew at every look at the clock; time limits go on as they are.
-        command.envs([("FAKETIME_FMT", "%s"), ("FAKETIME_NO_CACHE", "1")]);
-        command.env("FAKETIME_DONT_FAKE_MONOTONIC", "1");
+    }
+
+    fn binary(&self) -> Command {
+        let mut command = Command::new(BINARY);
+        command.envs(self.clock());
+        command
+    }
+
+    /// The binary as the last arguments of strace, whose own clock stays as it is.
+    fn traced(&self, mut strace: Command) -> Command {
+        for (name, value) in self.clock() {
+            strace.arg("-E").arg(format!("{name}={value}"));
+        }
+        strace.arg(BINARY);
+        strace
+    }
+
+    /// The environment that gives a process our wall clock.
+    fn clock(&self) -> [(&'static str, String); 5] {
+        [
+            ("LD_PRELOAD", CLOCK_LIBRARY.clone()),
+            ("FAKETIME_TIMESTAMP_FILE", self.clock_file().display().to_string()),
+            // Unix seconds, read anew at every look at the clock; time limits go on as they are.
+            ("FAKETIME_FMT", "%s".to_owned()),
+            ("FAKETIME_NO_CACHE", "1".to_owned()),
+            ("FAKETIME_DONT_FAKE_MONOTONIC", "1".to_owned()),
+        ]
     }
 
     fn write_config(&self) -> PathBuf {
@@ -191,5 +220,16 @@ impl Stage {
 
     fn log_file(&self) -> PathBuf {
         self.folder.path().join("server.log")
+    }
+}
+
+impl Drop for Stage {
+    /// The clock library leaves its shared memory behind when a process is killed.
+    fn drop(&mut self) {
+        for process in self.processes.borrow().iter() {
+            for name in [format!("faketime_shm_{process}"), format!("sem.faketime_sem_{process}")] {
+                fs::remove_file(Path::new("/dev/shm").join(name)).unwrap_or_default();
+            }
+        }
     }
 }
