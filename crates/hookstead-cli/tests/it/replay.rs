@@ -86,7 +86,7 @@ fn check_fields(terminal: &Terminal) {
     let processed_at = receipt["processedAt"].as_str().expect("a time").to_owned();
     assert!(
         processed_at.ends_with('Z')
-            && processed_at > event["committed_at"].as_str().expect("a time").to_owned()
+            && processed_at.as_str() > event["committed_at"].as_str().expect("a time")
     );
     for (field, value) in [
         ("schemaVersion", json!(1)),
