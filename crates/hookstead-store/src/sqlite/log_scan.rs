@@ -31,8 +31,9 @@
 //! write, and the transaction is dropped as one. That is why the last transaction of a clean stop carries
 //! nothing (see [`super::writer::Writer::close`]), and why a start moves what it finds into the database
 //! before it commits anything. The window is from a crash to the next start, for the last commit alone.
-//! Beyond that, two damages at once can hide each other, and a foreign process that writes without syncs can
-//! leave what looks like damage.
+//! Beyond that, two damages at once can hide each other, or one and a crash in the middle of a checkpoint of
+//! that last transaction (the check then names what does not fit together); and a foreign process that writes
+//! without syncs can leave what looks like damage.
 
 use std::collections::HashMap;
 use std::fmt;
