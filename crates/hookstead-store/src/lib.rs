@@ -36,15 +36,19 @@ const SCHEMES: &str = "`memory:`, `sqlite:PATH` and `files:DIR`";
 ///
 /// [`OpenError`] says what is in the way and what to do about it.
 pub fn open(url: &str, options: &OpenOptions, now: Timestamp) -> Result<Opened, OpenError> {
-    match Location::parse(url)? {
-        Location::Memory => {
-            let key = options.identity_key.map_or_else(open::random_key, Ok)?;
-            let store: Arc<dyn Store> = Arc::new(MemoryStore::new(key));
-            Ok(Opened { store, lock: None })
+    let location = Location::parse(url)?;
+    std::thread::scope(|scope| {
+        open::draw_first_number(scope)?;
+        match location {
+            Location::Memory => {
+                let key = options.identity_key.map_or_else(open::random_key, Ok)?;
+                let store: Arc<dyn Store> = Arc::new(MemoryStore::new(key));
+                Ok(Opened { store, lock: None })
+            }
+            Location::Sqlite(path) => sqlite::open(path, options, now),
+            Location::Files(folder) => files::open(folder, options, now),
         }
-        Location::Sqlite(path) => sqlite::open(path, options, now),
-        Location::Files(folder) => files::open(folder, options, now),
-    }
+    })
 }
 
 /// Opens the store that `url` names to read it, also beside the process that has it open. It takes no lock,

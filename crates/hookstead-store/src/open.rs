@@ -4,6 +4,7 @@ use std::fmt;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::thread::Scope;
 use std::time::Duration;
 
 use aws_lc_rs::rand::{SecureRandom, SystemRandom};
@@ -216,6 +217,23 @@ pub enum OpenError {
 
 fn owned_by(owner: &Option<OwnerRecord>) -> String {
     owner.as_ref().map_or_else(|| "it did not say which".to_owned(), ToString::to_string)
+}
+
+/// Has the process draw its first random number, beside what the opening does on the disk. It costs up to a
+/// tenth of a second, because the generator measures the machine's jitter for its seed (aws-lc 0.47: 90 ms in
+/// a debug server on two busy cores, all later ones microseconds); otherwise the first event after a start,
+/// whose id needs one, would wait for it.
+pub(crate) fn draw_first_number<'scope>(scope: &'scope Scope<'scope, '_>) -> Result<(), OpenError> {
+    let draw = || {
+        if let Err(error) = random_key() {
+            tracing::warn!(%error, "no random number could be drawn");
+        }
+    };
+    std::thread::Builder::new()
+        .name("hookstead-random".to_owned())
+        .spawn_scoped(scope, draw)
+        .map(drop)
+        .map_err(|source| OpenError::Io { doing: "start a thread".to_owned(), source })
 }
 
 /// The key of a store that is made now.
