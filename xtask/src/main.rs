@@ -1,6 +1,6 @@
 //! The project's automation: `cargo xtask --help`.
 //!
-//! One file a command; `run.rs` starts programs and says how long they took, `install.rs` gets what a
+//! One file or folder a command; `run.rs` starts programs and says how long they took, `install.rs` gets what a
 //! machine lacks. It knows cargo, apt, npm and pip, and must not know anything of what the product does.
 #![expect(
     clippy::print_stdout,
@@ -8,6 +8,7 @@
     reason = "a tool for people: its output is its product"
 )]
 
+mod bench;
 mod ci;
 mod deny;
 mod docs;
@@ -67,6 +68,7 @@ enum Command {
         #[arg(long, value_name = "N")]
         seed: Option<u64>,
     },
+    Bench(bench::Bench),
     /// Run the code blocks of README.md, CONTRIBUTING.md, the crates' README.md and docs/
     ///
     /// `console` and `sh` blocks run in a shell with the built binary, `toml` blocks are checked as
@@ -85,6 +87,7 @@ fn main() -> ExitCode {
         Command::Test { filter, options } => test::run(filter.as_deref(), &options),
         Command::Setup => setup::run(),
         Command::Kills { count, seed } => kills::run(count, seed),
+        Command::Bench(arguments) => bench::run(arguments),
         Command::Docs { files } => docs::run(&files),
     };
     match result {

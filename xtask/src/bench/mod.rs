@@ -1,0 +1,28 @@
+//! `cargo xtask bench`: what the server does in numbers, beside other servers and in the same minutes.
+//!
+//! `load` makes the requests, `usage` reads what a process has spent, `contestant` says what is measured, `rounds`
+//! interleaves it, `bars` judges and `report` prints. It must not know anything of the server's inside: the server
+//! is the release binary, and its ready line is all that is asked of it.
+
+mod bars;
+mod child;
+mod command;
+mod contestant;
+mod growth;
+mod hookstead;
+mod latency;
+mod load;
+mod log;
+mod memory;
+mod noop;
+mod peers;
+mod probe;
+mod report;
+mod response;
+mod rounds;
+mod settings;
+mod statistics;
+mod template;
+mod usage;
+
+pub(crate) use command::{Bench, run};
