@@ -222,8 +222,8 @@ fn value(figure: &Figure, evidence: &Evidence<'_>) -> Option<Spread> {
 }
 
 fn why_not(figure: &Figure, evidence: &Evidence<'_>) -> Option<String> {
-    if let Some(reason) = figure.needs.iter().find_map(|contestant| evidence.missing.get(contestant)) {
-        return Some(format!("not measured: {reason}"));
+    if let Some(missing) = figure.needs.iter().find(|contestant| evidence.missing.contains_key(contestant)) {
+        return Some(format!("`{}` was not measured", missing.name()));
     }
     let events = evidence.growth.filter(|_| figure.bar == GROWTH_BAR)?.events();
     (events != growth::EVENTS).then(|| format!("tenths of {events} events, not millions"))
@@ -299,7 +299,7 @@ mod tests {
     fn what_was_not_measured_is_not_passed() {
         let rounds = [round(30.0, 100.0)];
         let missing = Missing::from([(Fastify64, "npm is not there".to_owned())]);
-        let why = Verdict::NotShown("not measured: npm is not there".to_owned());
+        let why = Verdict::NotShown("`Fastify + better-sqlite3, 64` was not measured".to_owned());
         assert_eq!(judged("P4", &rounds, &missing), [(None, why)]);
         assert_eq!(judged("P5", &rounds, &missing), [(None, Verdict::NotShown("not measured".to_owned()))]);
     }

@@ -41,7 +41,7 @@ impl Server {
                 child.kill().ok();
                 child.wait().context("cannot wait for a server")?;
                 let said = std::fs::read_to_string(log).unwrap_or_default();
-                Err(error.context(format!("{name} did not start: {}", last_lines(&said))))
+                Err(error.context(format!("{name} did not start: {}", gist(&said))))
             }
         }
     }
@@ -79,7 +79,7 @@ fn ready(child: &mut Child) -> Result<(SocketAddr, u32)> {
             sender.send(line).ok();
         }
     });
-    let line = lines.recv_timeout(READY_TIME_MAX).context("no line that says it is ready")?;
+    let line = lines.recv_timeout(READY_TIME_MAX).ok().context("it printed no line that says it is ready")?;
     parse_ready(&line).with_context(|| format!("not a line that says it is ready: {line}"))
 }
 
@@ -93,9 +93,10 @@ fn parse_ready(line: &str) -> Result<(SocketAddr, u32)> {
     Ok((address, u32::try_from(pid)?))
 }
 
-fn last_lines(text: &str) -> String {
-    let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
-    lines[lines.len().saturating_sub(3)..].join(" / ")
+/// The line of a log that says what went wrong: the first with an error in it, else the last.
+fn gist(log: &str) -> &str {
+    let is_error = |line: &&str| line.contains("rror");
+    log.lines().find(is_error).or_else(|| log.lines().next_back()).unwrap_or("it said nothing").trim()
 }
 
 #[cfg(test)]
@@ -114,6 +115,13 @@ mod tests {
     fn a_server_elsewhere_is_left_alone() {
         let error = parse_ready(r#"{"ready":true,"address":"192.0.2.1:80","pid":7}"#).unwrap_err();
         assert_eq!(error.to_string(), "only servers on this machine are put under load");
+    }
+
+    #[test]
+    fn a_log_has_a_gist() {
+        assert_eq!(gist("start\nError: no module\n  at x\nnode 20\n"), "Error: no module");
+        assert_eq!(gist("one\ntwo\n"), "two");
+        assert_eq!(gist(""), "it said nothing");
     }
 
     #[test]
