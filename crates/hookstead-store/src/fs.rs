@@ -2,8 +2,9 @@
 //! disk can be put below. It knows nothing of databases or records.
 //!
 //! What is durable when: a file's bytes after [`FsFile::sync`] returned `Ok`; an entry of a directory (made,
-//! linked, renamed, removed) after [`Fs::sync_dir`] of that directory returned `Ok`. Nothing else is. After
-//! either of them failed once, a later success proves nothing: the caller must stop writing.
+//! linked, renamed, removed) after [`Fs::sync_dir`] of that directory returned `Ok`; both after
+//! [`FsVolume::sync`]. Nothing else is. After any of them failed once, a later success proves nothing: the
+//! caller must stop writing.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -49,6 +50,18 @@ pub trait Fs: fmt::Debug + Send + Sync {
 
     /// What kind of file system a directory lies on.
     fn file_system(&self, dir: &Path) -> io::Result<FileSystem>;
+
+    /// The file system that a directory lies on, to be synced as a whole. `None` where no such sync reports
+    /// the errors of what it was to write.
+    fn volume(&self, dir: &Path) -> io::Result<Option<Box<dyn FsVolume>>>;
+}
+
+/// A file system that can be synced as a whole: many new files cost one sync instead of one each.
+pub trait FsVolume: fmt::Debug + Send + Sync {
+    /// Makes everything on the file system durable that was written before the call, bytes and entries, also
+    /// what others wrote. It reports every error of a write since this handle was opened or last synced, so
+    /// the handle must be older than what is to be synced.
+    fn sync(&self) -> io::Result<()>;
 }
 
 /// An open file. Reads and writes name their place: there is no position to share.

@@ -6,7 +6,7 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
-use crate::fs::{FileFacts, FileSystem, Fs, FsFile, LockKind, LockOutcome};
+use crate::fs::{FileFacts, FileSystem, Fs, FsFile, FsVolume, LockKind, LockOutcome};
 
 /// The disk of this machine.
 #[derive(Clone, Copy, Debug, Default)]
@@ -68,6 +68,10 @@ impl Fs for OsFs {
 
     fn file_system(&self, dir: &Path) -> io::Result<FileSystem> {
         file_system_of(dir)
+    }
+
+    fn volume(&self, dir: &Path) -> io::Result<Option<Box<dyn FsVolume>>> {
+        volume_of(dir)
     }
 }
 
@@ -143,6 +147,43 @@ fn drop_cached(file: &File) -> io::Result<()> {
 #[cfg(not(target_os = "linux"))]
 fn drop_cached(_file: &File) -> io::Result<()> {
     Ok(())
+}
+
+/// A directory of the file system, opened once: the kernel reports to a handle the errors since it was opened.
+#[cfg(target_os = "linux")]
+#[derive(Debug)]
+struct OsVolume(File);
+
+#[cfg(target_os = "linux")]
+impl FsVolume for OsVolume {
+    fn sync(&self) -> io::Result<()> {
+        Ok(rustix::fs::syncfs(&self.0)?)
+    }
+}
+
+/// `syncfs` reports the errors of file data since Linux 5.8; before, it may succeed where it lost something.
+#[cfg(target_os = "linux")]
+const SYNCFS_REPORTS_SINCE: (u32, u32) = (5, 8);
+
+#[cfg(target_os = "linux")]
+fn volume_of(dir: &Path) -> io::Result<Option<Box<dyn FsVolume>>> {
+    let release = rustix::system::uname().release().to_string_lossy().into_owned();
+    if kernel_version(&release).is_none_or(|version| version < SYNCFS_REPORTS_SINCE) {
+        return Ok(None);
+    }
+    Ok(Some(Box::new(OsVolume(File::open(dir)?))))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn volume_of(_dir: &Path) -> io::Result<Option<Box<dyn FsVolume>>> {
+    Ok(None)
+}
+
+/// The two first numbers of a kernel's release, `6.18.44-generic`.
+#[cfg(target_os = "linux")]
+fn kernel_version(release: &str) -> Option<(u32, u32)> {
+    let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(str::parse);
+    Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
 }
 
 #[cfg(target_os = "linux")]

@@ -10,7 +10,7 @@ use hookstead_core::StoreError;
 
 use super::failure::{corrupt, reading};
 use super::layout::{Layout, PENDING, folder_of};
-use crate::fs::{Fs, FsFile};
+use crate::fs::{Fs, FsFile, FsVolume};
 
 /// The longest record that is read: no body that a listener lets in makes one this long.
 const RECORD_BYTES_MAX: u64 = 1024 * 1024 * 1024;
@@ -20,6 +20,8 @@ const RECORD_BYTES_MAX: u64 = 1024 * 1024 * 1024;
 pub(super) struct Disk {
     pub(super) fs: Arc<dyn Fs>,
     pub(super) layout: Layout,
+    /// The file system of the folder, opened before anything is written.
+    pub(super) volume: Option<Arc<dyn FsVolume>>,
     names: Arc<Names>,
 }
 
@@ -32,9 +34,10 @@ struct Names {
 
 impl Disk {
     /// `random` keeps the names of this process apart from those that an earlier one left behind.
-    pub(super) fn new(fs: Arc<dyn Fs>, layout: Layout, random: [u8; 32]) -> Self {
+    pub(super) fn new(fs: Arc<dyn Fs>, layout: Layout, random: [u8; 32]) -> io::Result<Self> {
+        let volume = fs.volume(layout.root())?.map(Arc::from);
         let names = Names { prefix: hex::encode(&random[..8]), next: AtomicU64::new(0) };
-        Self { fs, layout, names: Arc::new(names) }
+        Ok(Self { fs, layout, volume, names: Arc::new(names) })
     }
 
     /// The path of a record.
@@ -54,9 +57,14 @@ impl Disk {
 
     /// Makes a new file of `bytes`, durable but for its name.
     pub(super) fn write_new(&self, record: &str, bytes: &[u8]) -> Result<(), WriteError> {
+        self.write_unsynced(record, bytes)?.sync().map_err(WriteError::Sync)
+    }
+
+    /// Makes a new file of `bytes`; a sync of it or of the volume must follow.
+    pub(super) fn write_unsynced(&self, record: &str, bytes: &[u8]) -> Result<Box<dyn FsFile>, WriteError> {
         let file = self.fs.create_new(&self.path(record)).map_err(WriteError::Write)?;
         file.write_all_at(bytes, 0).map_err(WriteError::Write)?;
-        file.sync().map_err(WriteError::Sync)
+        Ok(file)
     }
 
     /// A record's bytes; `None` if there is no such file (or a link to none).

@@ -70,7 +70,8 @@ fn open_locked(
         Found::Seed => true,
         Found::Empty => false,
     };
-    let disk = Disk::new(Arc::clone(fs), Layout::new(root, seed_at_root), random_key()?);
+    let disk = Disk::new(Arc::clone(fs), Layout::new(root, seed_at_root), random_key()?)
+        .map_err(io_error("open the file system of", root))?;
     prove(&disk)?;
     let marker = match found {
         Found::Ours(_) => reread_marker(fs.as_ref(), root)?,

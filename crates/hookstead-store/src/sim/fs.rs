@@ -7,7 +7,7 @@ use std::path::{Component, Path};
 use super::disk::{Links, ROOT, SimDisk, State};
 use super::file::SimFile;
 use super::folder::{Inode, SimFolder};
-use crate::fs::{FileFacts, FileSystem, Fs, FsFile, LockKind, LockOutcome};
+use crate::fs::{FileFacts, FileSystem, Fs, FsFile, FsVolume, LockKind, LockOutcome};
 
 /// An open file.
 #[derive(Debug)]
@@ -122,6 +122,25 @@ impl Fs for SimDisk {
 
     fn file_system(&self, _dir: &Path) -> io::Result<FileSystem> {
         Ok(self.state().system)
+    }
+
+    fn volume(&self, _dir: &Path) -> io::Result<Option<Box<dyn FsVolume>>> {
+        Ok(Some(Box::new(self.clone())))
+    }
+}
+
+impl FsVolume for SimDisk {
+    fn sync(&self) -> io::Result<()> {
+        let mut state = self.state();
+        let outcome = state.sync();
+        let mut random = state.random();
+        for file in state.files.values_mut() {
+            if outcome.is_ok() { file.sync() } else { file.fail_sync(&mut random) }
+        }
+        for folder in state.folders.values_mut() {
+            if outcome.is_ok() { folder.sync() } else { folder.fail_sync() }
+        }
+        outcome
     }
 }
 

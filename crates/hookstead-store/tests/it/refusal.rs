@@ -5,7 +5,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use hookstead_store::fs::{FileFacts, FileSystem, Fs, FsFile};
+use hookstead_store::fs::{FileFacts, FileSystem, Fs, FsFile, FsVolume};
 use hookstead_store::{OpenError, OpenOptions, OsFs, open};
 use rusqlite::Connection;
 
@@ -156,6 +156,9 @@ impl Fs for Faulty {
     }
     fn file_system(&self, dir: &Path) -> io::Result<FileSystem> {
         if self.network { Ok(FileSystem::Network("NFS")) } else { OsFs.file_system(dir) }
+    }
+    fn volume(&self, dir: &Path) -> io::Result<Option<Box<dyn FsVolume>>> {
+        OsFs.volume(dir)
     }
 }
 
