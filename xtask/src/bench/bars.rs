@@ -9,7 +9,9 @@ use super::rounds::{Agenda, Round};
 use super::settings::BODY_BYTES;
 use super::statistics::{Spread, count, ratio};
 
-use Contestant::{Duplicates64, Fastapi64, Fastify64, Hookstead64, Hookstead256, Log64, Noop64, Noop256};
+use Contestant::{
+    Duplicates64, Fastapi64, Fastify64, Files64, Hookstead64, Hookstead256, Log64, Noop64, Noop256, Seed64,
+};
 
 /// What the server may hold beside the memory for bodies.
 const MEMORY_BESIDE_MIB: u64 = 128;
@@ -133,6 +135,13 @@ pub(super) const FIGURES: &[Figure] = &[
     of_rounds("P10", "bytes written by duplicates", Some(Must::AtMost(0.0)), &[Duplicates64], |round| {
         Some(count(round.runs.get(&Duplicates64)?.load.written_bytes))
     }),
+    of_rounds(
+        "F1",
+        "accepts of files: over the seed's protocol, 64",
+        Some(Must::AtLeast(2.5)),
+        &[Files64, Seed64],
+        |round| rate_ratio(round, Files64, Seed64),
+    ),
     of_rounds(
         MEMORY_BAR,
         "resident MiB, 256 bodies of 1 MiB in flight",

@@ -14,7 +14,7 @@ use super::peers::{FASTAPI, FASTIFY};
 use super::report::{Machine, Report};
 use super::rounds::{self, Agenda, Round};
 use super::settings::{BODY_BYTES, Settings};
-use super::{hookstead, log, noop};
+use super::{hookstead, log, noop, seed};
 use crate::run::{cargo, check, root, step, target_dir};
 
 /// Longer rounds show nothing that more rounds do not show better.
@@ -90,6 +90,12 @@ enum Part {
         /// The log
         file: PathBuf,
     },
+    /// The seed's own protocol as a server
+    #[command(hide = true)]
+    ServeSeed {
+        /// Where its records go
+        folder: PathBuf,
+    },
 }
 
 /// Runs what the command line asks for.
@@ -97,6 +103,7 @@ pub(crate) fn run(bench: Bench) -> Result<()> {
     match bench.part {
         Some(Part::ServeNoop) => noop::serve(),
         Some(Part::ServeLog { file }) => log::serve(&file),
+        Some(Part::ServeSeed { folder }) => seed::serve(&folder),
         // The generator shares the cores with the servers: it has to be as light as they are.
         _ if cfg!(debug_assertions) => run_for_release(),
         Some(Part::Growth { events, json, disk }) => grow(events, json, disk),

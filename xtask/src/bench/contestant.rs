@@ -33,6 +33,8 @@ pub(super) enum Contestant {
     Hookstead256,
     Duplicates64,
     Conflicts64,
+    Files64,
+    Seed64,
     Fastify64,
     Fastapi64,
 }
@@ -47,7 +49,7 @@ pub(super) struct Ran {
 }
 
 impl Contestant {
-    pub(super) const ALL: [Self; 9] = [
+    pub(super) const ALL: [Self; 11] = [
         Self::Noop64,
         Self::Noop256,
         Self::Log64,
@@ -55,6 +57,8 @@ impl Contestant {
         Self::Hookstead256,
         Self::Duplicates64,
         Self::Conflicts64,
+        Self::Files64,
+        Self::Seed64,
         Self::Fastify64,
         Self::Fastapi64,
     ];
@@ -69,6 +73,8 @@ impl Contestant {
             Self::Hookstead256 => "hookstead, 256",
             Self::Duplicates64 => "hookstead, duplicates, 64",
             Self::Conflicts64 => "hookstead, conflicts, 64",
+            Self::Files64 => "hookstead on files, 64",
+            Self::Seed64 => "the seed's protocol, 64",
             Self::Fastify64 => "Fastify + better-sqlite3, 64",
             Self::Fastapi64 => "FastAPI + sqlite3, 64",
         }
@@ -123,7 +129,11 @@ impl Contestant {
                 Server::start("the append-only log", own("serve-log")?.arg(file), &place.log())
             }
             Self::Hookstead64 | Self::Hookstead256 | Self::Duplicates64 | Self::Conflicts64 => {
-                hookstead::start(binary, place)
+                hookstead::start(binary, place, &hookstead::sqlite(place))
+            }
+            Self::Files64 => hookstead::start(binary, place, &hookstead::files(place)),
+            Self::Seed64 => {
+                Server::start("the seed's protocol", own("serve-seed")?.arg(place.data()), &place.log())
             }
             Self::Fastify64 => FASTIFY.start(place),
             Self::Fastapi64 => FASTAPI.start(place),

@@ -25,22 +25,30 @@ pub(super) fn build() -> Result<PathBuf> {
     Ok(target_dir().join("release/hookstead"))
 }
 
+/// The database of a run.
+pub(super) fn sqlite(place: &Place) -> String {
+    format!("sqlite:{}", place.data().join("hookstead.db").display())
+}
+
+/// The folder of records of a run.
+pub(super) fn files(place: &Place) -> String {
+    format!("files:{}", place.data().join("inbox").display())
+}
+
 /// Starts it on an empty store.
-pub(super) fn start(binary: &Path, place: &Place) -> Result<Server> {
+pub(super) fn start(binary: &Path, place: &Place, store: &str) -> Result<Server> {
     let config = place.folder().join("bench.toml");
-    fs::write(&config, configuration(&place.data().join("hookstead.db")))
-        .with_context(|| format!("cannot write {}", config.display()))?;
+    fs::write(&config, configuration(store)).with_context(|| format!("cannot write {}", config.display()))?;
     let mut command = Command::new(binary);
     command.args(["serve", "--json", "--while-stdin", "--config"]).arg(config);
     command.current_dir(place.folder()).env("HOME", place.folder()).env(SECRET_VARIABLE, SECRET);
     Server::start("hookstead", &mut command, &place.log())
 }
 
-fn configuration(database: &Path) -> String {
-    let database = database.display();
+fn configuration(store: &str) -> String {
     format!(
         "[server]\nintake = \"127.0.0.1:0\"\nadmin = \"127.0.0.1:0\"\n\n\
-         [store]\nurl = \"sqlite:{database}\"\n\n\
+         [store]\nurl = \"{store}\"\n\n\
          [limits]\nbody_memory = \"{BODY_MEMORY_MIB} MiB\"\n\n\
          [sources.bench]\nprovider = \"signed-inbox\"\nsecret = {{ env = \"{SECRET_VARIABLE}\" }}\n\n\
          [sources.large]\nprovider = \"github\"\nsecret = {{ env = \"{SECRET_VARIABLE}\" }}\n"

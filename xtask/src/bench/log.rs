@@ -101,7 +101,7 @@ async fn receive(State(front): State<Front>, headers: HeaderMap, body: Bytes) ->
 }
 
 /// The delivery's id if its signature holds.
-fn verified_id(key: &hmac::Key, headers: &HeaderMap, body: &[u8]) -> Option<Vec<u8>> {
+pub(super) fn verified_id(key: &hmac::Key, headers: &HeaderMap, body: &[u8]) -> Option<Vec<u8>> {
     let header = |name: &str| headers.get(name).map(|value| value.as_bytes());
     let id = header("x-delivery-id")?;
     let signature = header("x-signature")?.strip_prefix(b"v1=")?;

@@ -45,7 +45,7 @@ pub(super) struct Memory {
 /// Starts a server, sends it the bodies and reads its memory.
 pub(super) fn run(binary: &Path, settings: &Settings) -> Result<Memory> {
     let place = Place::new(&settings.folder)?;
-    let server = hookstead::start(binary, &place)?;
+    let server = hookstead::start(binary, &place, &hookstead::sqlite(&place))?;
     let meter = Meter::new(server.pid, &place.data())?;
     let idle_bytes = meter.memory_peak_bytes()?;
     let statuses = send_all(server.address)?;

@@ -20,6 +20,7 @@ mod probe;
 mod report;
 mod response;
 mod rounds;
+mod seed;
 mod settings;
 mod statistics;
 mod template;
