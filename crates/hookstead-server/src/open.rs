@@ -3,6 +3,7 @@
 
 use std::net::SocketAddr;
 
+use hookstead::store::OpenOptions;
 use hookstead::verify::Registry;
 use hookstead::{Inbox, OnConflict, Source, SourceOptions};
 
@@ -19,7 +20,8 @@ use crate::run::StartError;
 ///
 /// [`StartError`]: a secret, a source or the store.
 pub fn open_inbox(config: &Config, intake: SocketAddr) -> Result<Inbox, StartError> {
-    let mut builder = Inbox::builder().store(&config.store.url);
+    let options = OpenOptions { free_bytes_min: config.store.min_free, ..OpenOptions::default() };
+    let mut builder = Inbox::builder().store(&config.store.url).open_options(options);
     match config.mode {
         Mode::Configured => {
             for source in &config.sources {

@@ -48,6 +48,9 @@ pub trait Fs: fmt::Debug + Send + Sync {
     /// the disk has and not what a failed write left in memory.
     fn evict(&self, file: &Path) -> io::Result<()>;
 
+    /// How many bytes are free for this process where a directory lies.
+    fn free_bytes(&self, dir: &Path) -> io::Result<u64>;
+
     /// What kind of file system a directory lies on.
     fn file_system(&self, dir: &Path) -> io::Result<FileSystem>;
 

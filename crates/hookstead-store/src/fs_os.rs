@@ -66,6 +66,11 @@ impl Fs for OsFs {
         drop_cached(&file)
     }
 
+    fn free_bytes(&self, dir: &Path) -> io::Result<u64> {
+        let facts = rustix::fs::statvfs(dir)?;
+        Ok(facts.f_bavail.saturating_mul(facts.f_frsize))
+    }
+
     fn file_system(&self, dir: &Path) -> io::Result<FileSystem> {
         file_system_of(dir)
     }

@@ -33,6 +33,9 @@ pub struct OpenOptions {
     /// damaged one refuses the start; 0 opens such a store, to check it. With [`crate::open_read_only`] 0 also
     /// opens a database whose log is damaged, if SQLite can read what is left; its check names the damage.
     pub spot_check_events: u32,
+    /// How many bytes must stay free where the store is: with less, new events are refused with
+    /// [`hookstead_core::StoreError::Full`] until there is more again. 0: nothing is asked for.
+    pub free_bytes_min: u64,
     /// The key of the identity hashes of a store that is made now; `None`: a random one. A store that exists
     /// keeps its own.
     pub identity_key: Option<[u8; 32]>,
@@ -47,6 +50,7 @@ impl Default for OpenOptions {
             busy_timeout: Duration::from_secs(1),
             readers_max: 4,
             spot_check_events: 64,
+            free_bytes_min: 0,
             identity_key: None,
         }
     }

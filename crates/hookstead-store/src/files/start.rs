@@ -27,6 +27,7 @@ use super::{adopt, probe};
 use crate::fs::{FileSystem, Fs};
 use crate::lock::{LockError, StoreLock};
 use crate::open::{OpenError, OpenOptions, Opened, random_key};
+use crate::room::Room;
 
 /// Opens the store in the folder `path`, made first if there is none.
 pub(crate) fn open(path: &Path, options: &OpenOptions, now: Timestamp) -> Result<Opened, OpenError> {
@@ -160,6 +161,7 @@ fn load(
     };
     Ok(FilesStore {
         facts,
+        room: Room::new(options, disk.layout.root().to_owned()),
         disk,
         tables: RwLock::new(tables),
         writer: Mutex::new(Writer::new(parts)),

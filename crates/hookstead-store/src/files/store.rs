@@ -18,11 +18,13 @@ use super::tables::Tables;
 use super::writer::{Writer, panicked};
 use super::{check, receipt};
 use crate::lock::StoreLock;
+use crate::room::Room;
 
 /// A store in a folder.
 pub(super) struct FilesStore {
     pub(super) facts: StoreFacts,
     pub(super) disk: Disk,
+    pub(super) room: Room,
     pub(super) tables: RwLock<Tables>,
     pub(super) writer: Mutex<Writer>,
     pub(super) poison: Poison,
@@ -113,11 +115,17 @@ impl Store for FilesStore {
     }
 
     fn apply(&self, writes: &[Write], now: Timestamp) -> Result<Vec<Written>, StoreError> {
-        self.write(|writer| writer.apply(&self.tables, writes, now))
+        self.write(|writer| {
+            self.room.check_batch(writes)?;
+            writer.apply(&self.tables, writes, now)
+        })
     }
 
     fn probe(&self, _now: Timestamp) -> Result<(), StoreError> {
-        self.write(Writer::probe)
+        self.write(|writer| {
+            self.room.check()?;
+            writer.probe()
+        })
     }
 
     fn close(&self, _now: Timestamp) -> Result<(), StoreError> {

@@ -124,6 +124,10 @@ impl Fs for SimDisk {
         Ok(self.state().system)
     }
 
+    fn free_bytes(&self, _dir: &Path) -> io::Result<u64> {
+        Ok(u64::MAX)
+    }
+
     fn volume(&self, _dir: &Path) -> io::Result<Option<Box<dyn FsVolume>>> {
         Ok(Some(Box::new(self.clone())))
     }

@@ -32,6 +32,7 @@ use super::writer::{Parts, Writer};
 use crate::fs::{FileSystem, Fs};
 use crate::lock::{LockError, StoreLock, lock_path};
 use crate::open::{OpenError, OpenOptions, Opened};
+use crate::room::Room;
 use crate::schema::{self, SchemaError};
 
 /// The header that begins every SQLite database, and where in it the application id stands.
@@ -143,6 +144,7 @@ fn start(
     Ok(SqliteStore {
         facts: facts(&target.path, identity_key),
         path: target.path.clone(),
+        room: Room::new(options, target.path.parent().unwrap_or(&target.path).to_owned()),
         poison,
         published,
         writer: Mutex::new(writer),

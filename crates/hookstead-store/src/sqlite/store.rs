@@ -19,11 +19,13 @@ use super::readers::Readers;
 use super::writer::Writer;
 use super::{check, event, list, redeliver};
 use crate::lock::StoreLock;
+use crate::room::Room;
 
 /// A store in one SQLite database.
 pub(super) struct SqliteStore {
     pub(super) facts: StoreFacts,
     pub(super) path: PathBuf,
+    pub(super) room: Room,
     pub(super) poison: Arc<Poison>,
     pub(super) published: Arc<Published>,
     pub(super) writer: Mutex<Writer>,
@@ -102,11 +104,17 @@ impl Store for SqliteStore {
     }
 
     fn apply(&self, writes: &[Write], now: Timestamp) -> Result<Vec<Written>, StoreError> {
-        self.write(|writer| writer.apply(writes, now))
+        self.write(|writer| {
+            self.room.check_batch(writes)?;
+            writer.apply(writes, now)
+        })
     }
 
     fn probe(&self, _now: Timestamp) -> Result<(), StoreError> {
-        self.write(Writer::probe)
+        self.write(|writer| {
+            self.room.check()?;
+            writer.probe()
+        })
     }
 
     fn close(&self, _now: Timestamp) -> Result<(), StoreError> {

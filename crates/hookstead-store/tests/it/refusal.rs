@@ -4,14 +4,16 @@ use std::ffi::OsString;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
+use hookstead_core::{Outcome, StoreError, Sweep, Write};
 use hookstead_store::fs::{FileFacts, FileSystem, Fs, FsFile, FsVolume};
 use hookstead_store::{OpenError, OpenOptions, OsFs, open};
 use rusqlite::Connection;
 
 use crate::backend::{Folder, OPENED_AT, options};
 use crate::case::cases;
-use crate::scene::{accept, register};
+use crate::scene::{accept, register, try_accept};
 
 cases!("refusal":
     an_unknown_scheme_is_answered_with_the_known_ones,
@@ -24,6 +26,7 @@ cases!("refusal":
     a_network_file_system_is_refused_before_anything_is_made,
     a_folder_that_cannot_be_synced_is_refused,
     a_log_that_cannot_be_evicted_is_refused,
+    with_too_little_free_space_events_are_refused_until_there_is_more,
 );
 
 fn refusal(folder: &Folder) -> OpenError {
@@ -118,6 +121,7 @@ struct Faulty {
     network: bool,
     sync_dir: bool,
     evict: bool,
+    free: Option<Arc<AtomicU64>>,
 }
 
 impl Fs for Faulty {
@@ -154,6 +158,12 @@ impl Fs for Faulty {
     fn evict(&self, file: &Path) -> io::Result<()> {
         if self.evict { Err(io::Error::other("EIO")) } else { OsFs.evict(file) }
     }
+    fn free_bytes(&self, dir: &Path) -> io::Result<u64> {
+        match &self.free {
+            Some(free) => Ok(free.load(Ordering::SeqCst)),
+            None => OsFs.free_bytes(dir),
+        }
+    }
     fn file_system(&self, dir: &Path) -> io::Result<FileSystem> {
         if self.network { Ok(FileSystem::Network("NFS")) } else { OsFs.file_system(dir) }
     }
@@ -166,6 +176,33 @@ fn open_on(folder: &Folder, fs: Faulty) -> OpenError {
     let options = OpenOptions { fs: Arc::new(fs), ..options() };
     let url = format!("sqlite:{}", folder.path("new/events.db").display());
     open(&url, &options, OPENED_AT).expect_err("it is refused")
+}
+
+fn with_too_little_free_space_events_are_refused_until_there_is_more() {
+    let folder = Folder::new();
+    for (kind, name) in [("sqlite", "events.db"), ("files", "events")] {
+        let free = Arc::new(AtomicU64::new(1000));
+        let fs = Arc::new(Faulty { free: Some(Arc::clone(&free)), ..Faulty::default() });
+        let options = OpenOptions { fs, free_bytes_min: 1000, ..options() };
+        let url = format!("{kind}:{}", folder.path(name).display());
+        let store = open(&url, &options, OPENED_AT).expect("it opens").store;
+        register(&store);
+        assert_eq!(accept(&store, "evt_1", b"{}"), Outcome::Stored);
+
+        free.store(999, Ordering::SeqCst);
+        for id in ["evt_1", "evt_2"] {
+            let refused = try_accept(&store, id, b"{}");
+            assert!(matches!(refused, Err(StoreError::Full { .. })), "{kind} {id}: {refused:?}");
+        }
+        assert!(matches!(store.probe(OPENED_AT), Err(StoreError::Full { .. })), "{kind}");
+        let sweep = Sweep { retention: Vec::new(), max: 1 };
+        assert!(store.apply(&[Write::Sweep(sweep)], OPENED_AT).is_ok(), "{kind}: what frees space goes on");
+
+        free.store(1000, Ordering::SeqCst);
+        store.probe(OPENED_AT).expect("there is room again");
+        assert_eq!(accept(&store, "evt_1", b"{}"), Outcome::Duplicate);
+        assert_eq!(accept(&store, "evt_2", b"{}"), Outcome::Stored);
+    }
 }
 
 fn a_network_file_system_is_refused_before_anything_is_made() {
