@@ -23,7 +23,7 @@ pub(crate) fn run(filter: Option<&str>, options: &[String]) -> Result<()> {
 }
 
 /// Example programs that measure: they show nothing of how the product is used, and their figures want a quiet machine.
-const MEASURING: [&str; 3] = ["accept_rate", "files_rate", "growth"];
+const MEASURING: [&str; 2] = ["files_rate", "growth"];
 
 /// Runs every example program that shows how something is used to its end. They were built with the tests.
 fn run_examples() -> Result<()> {
