@@ -123,7 +123,10 @@ fn run_for_release() -> Result<()> {
 }
 
 fn measure(bench: &Bench) -> Result<()> {
-    let settings = settings(bench)?;
+    let mut settings = settings(bench)?;
+    // Everything that the runs leave goes with it, at the end.
+    let all = tempfile::tempdir_in(&settings.folder).context("no room for the runs")?;
+    settings.folder = all.path().to_owned();
     let only: Vec<String> = bench.only.iter().map(|bar| bar.to_uppercase()).collect();
     if let Some(unknown) = only.iter().find(|bar| !bars::is_known(bar)) {
         bail!("there is no bar `{unknown}`; there are P1 to P10 and P12");

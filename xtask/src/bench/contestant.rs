@@ -116,7 +116,11 @@ impl Contestant {
         }
         let load = load::run(server.address, &plan, &|| meter.read())?;
         server.stop()?;
-        Ok(Ran { load, data_bytes: place.data_bytes()? })
+        let data_bytes = place.data_bytes()?;
+        if matches!(self, Self::Files64 | Self::Seed64) {
+            place.keep();
+        }
+        Ok(Ran { load, data_bytes })
     }
 
     fn start(self, binary: &Path, place: &Place) -> Result<Server> {
@@ -187,6 +191,12 @@ impl Place {
             tempfile::tempdir_in(folder).with_context(|| format!("no room in {}", folder.display()))?;
         fs::create_dir(place.path().join("data")).context("cannot make a folder")?;
         Ok(Self(place))
+    }
+
+    /// Leaves the folder to the end of the bench. For a minute after thousands of files were deleted, ext4 searches
+    /// long for the inode of each new one: the next run would measure that.
+    fn keep(self) {
+        let _kept = self.0.keep();
     }
 
     pub(super) fn folder(&self) -> &Path {
