@@ -8,6 +8,7 @@ pub mod fs;
 mod fs_os;
 mod lock;
 mod open;
+mod poison;
 mod room;
 mod schema;
 #[cfg(feature = "simulation")]

@@ -2,7 +2,6 @@
 //! poisons. It knows no operation.
 
 use std::io;
-use std::sync::OnceLock;
 
 use hookstead_core::StoreError;
 use rustix::io::Errno;
@@ -42,29 +41,6 @@ pub(super) fn is_full(error: &io::Error) -> bool {
         })
 }
 
-/// Whether the store is poisoned, and by what. Once set it stays.
-#[derive(Debug, Default)]
-pub(super) struct Poison(OnceLock<String>);
-
-impl Poison {
-    /// An error if the store is poisoned.
-    pub(super) fn check(&self) -> Result<(), StoreError> {
-        match self.0.get() {
-            None => Ok(()),
-            Some(reason) => Err(StoreError::Poisoned { reason: reason.clone() }),
-        }
-    }
-
-    /// Poisons the store if the error says so; the first reason is kept.
-    pub(super) fn note(&self, error: &StoreError) {
-        if let StoreError::Poisoned { reason } = error
-            && self.0.set(reason.clone()).is_ok()
-        {
-            tracing::error!(reason, "the store is poisoned: nothing more is written");
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -88,16 +64,5 @@ mod tests {
     fn a_read_poisons_nothing() {
         assert!(matches!(reading("a", os(Errno::IO)), StoreError::Backend { .. }));
         assert!(matches!(reading("a", os(Errno::MFILE)), StoreError::Full { .. }));
-    }
-
-    #[test]
-    fn the_first_reason_stays() {
-        let poison = Poison::default();
-        poison.note(&StoreError::Full { what: "disk".into() });
-        assert!(poison.check().is_ok());
-        poison.note(&StoreError::Poisoned { reason: "first".into() });
-        poison.note(&StoreError::Poisoned { reason: "second".into() });
-        let Err(StoreError::Poisoned { reason }) = poison.check() else { panic!("not poisoned") };
-        assert_eq!(reason, "first");
     }
 }

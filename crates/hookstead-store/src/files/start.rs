@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, RwLock};
 use hookstead_core::{IdentityKey, StoreFacts, Timestamp};
 
 use super::disk::Disk;
-use super::failure::{Poison, is_full};
+use super::failure::is_full;
 use super::folder::{self, Found, io_error};
 use super::layout::{LOCK, LOG, Layout, MARKER, RecordPath};
 use super::log::{self, WorkLog};
@@ -27,6 +27,7 @@ use super::{adopt, probe};
 use crate::fs::{FileSystem, Fs};
 use crate::lock::{LockError, StoreLock};
 use crate::open::{OpenError, OpenOptions, Opened, random_key};
+use crate::poison::Poison;
 use crate::room::Room;
 
 /// Opens the store in the folder `path`, made first if there is none.

@@ -11,13 +11,14 @@ use hookstead_core::{
 
 use super::disk::Disk;
 use super::entry::Entry;
-use super::failure::{Poison, corrupt};
+use super::failure::corrupt;
 use super::layout::RecordPath;
 use super::row::EventRow;
 use super::tables::Tables;
 use super::writer::{Writer, panicked};
 use super::{check, receipt};
 use crate::lock::StoreLock;
+use crate::poison::Poison;
 use crate::room::Room;
 
 /// A store in a folder.

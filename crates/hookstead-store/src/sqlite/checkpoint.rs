@@ -13,7 +13,8 @@ use rusqlite::Connection;
 use rusqlite::wal::CheckpointMode;
 
 use super::connect::Target;
-use super::failure::{Poison, writing};
+use super::failure::writing;
+use crate::poison::Poison;
 
 /// So many frames make a checkpoint worth its sync of the database, or a quarter of a log that is smaller.
 const FRAMES_WORTH: u32 = 500;

@@ -1,8 +1,6 @@
 //! What each error of SQLite means for the store: the one place where it is decided whether a failure
 //! poisons. It knows no operation.
 
-use std::sync::OnceLock;
-
 use hookstead_core::StoreError;
 use rusqlite::ErrorCode;
 
@@ -103,29 +101,6 @@ fn meaning(moment: Moment, code: Option<ErrorCode>) -> Meaning {
     }
 }
 
-/// Whether the store is poisoned, and by what. Once set it stays.
-#[derive(Debug, Default)]
-pub(super) struct Poison(OnceLock<String>);
-
-impl Poison {
-    /// An error if the store is poisoned.
-    pub(super) fn check(&self) -> Result<(), StoreError> {
-        match self.0.get() {
-            None => Ok(()),
-            Some(reason) => Err(StoreError::Poisoned { reason: reason.clone() }),
-        }
-    }
-
-    /// Poisons the store if the error says so; the first reason is kept.
-    pub(super) fn note(&self, error: &StoreError) {
-        if let StoreError::Poisoned { reason } = error
-            && self.0.set(reason.clone()).is_ok()
-        {
-            tracing::error!(reason, "the store is poisoned: nothing more is written");
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -153,16 +128,5 @@ mod tests {
     fn damage_that_a_read_meets_is_of_that_record_alone() {
         assert_eq!(meaning(Moment::Read, Some(ErrorCode::DatabaseCorrupt)), Meaning::Corrupt);
         assert_eq!(meaning(Moment::Read, Some(ErrorCode::SystemIoFailure)), Meaning::Other);
-    }
-
-    #[test]
-    fn the_first_reason_stays() {
-        let poison = Poison::default();
-        poison.note(&StoreError::Full { what: "disk".into() });
-        assert!(poison.check().is_ok());
-        poison.note(&StoreError::Poisoned { reason: "first".into() });
-        poison.note(&StoreError::Poisoned { reason: "second".into() });
-        let Err(StoreError::Poisoned { reason }) = poison.check() else { panic!("not poisoned") };
-        assert_eq!(reason, "first");
     }
 }

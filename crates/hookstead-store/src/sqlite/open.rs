@@ -19,7 +19,7 @@ use super::accept::check_body;
 use super::checkpoint::{Checkpointer, Log};
 use super::connect::{APPLICATION_ID, NotKept, SQLITE_NEEDED, Target, WalCap, check_writer};
 use super::create::{self, database_error, io_error};
-use super::failure::{Poison, reading};
+use super::failure::reading;
 use super::files::{Files, wal_path};
 use super::ledger::{Ledger, count};
 use super::log_scan;
@@ -32,6 +32,7 @@ use super::writer::{Parts, Writer};
 use crate::fs::{FileSystem, Fs};
 use crate::lock::{LockError, StoreLock, lock_path};
 use crate::open::{OpenError, OpenOptions, Opened};
+use crate::poison::Poison;
 use crate::room::Room;
 use crate::schema::{self, SchemaError};
 

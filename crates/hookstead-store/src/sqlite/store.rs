@@ -13,12 +13,12 @@ use rusqlite::Connection;
 
 use super::checkpoint::Checkpointer;
 use super::event::Known;
-use super::failure::Poison;
 use super::published::Published;
 use super::readers::Readers;
 use super::writer::Writer;
 use super::{check, event, list, redeliver};
 use crate::lock::StoreLock;
+use crate::poison::Poison;
 use crate::room::Room;
 
 /// A store in one SQLite database.
