@@ -164,6 +164,10 @@ impl Inbox {
         self.inner.committer.submit(lane, write)
     }
 
+    pub(crate) fn submit_all(&self, lane: LaneName, writes: Vec<Write>) -> Result<Vec<Pending>, Unavailable> {
+        self.inner.committer.submit_all(lane, writes)
+    }
+
     /// The number of a source; the store learns of the source if it has not yet.
     pub(crate) async fn number_of(&self, source: &Source) -> Result<SourceNumber, Unavailable> {
         match source.number() {

@@ -30,6 +30,7 @@ mod receive;
 mod record;
 mod replay;
 mod source;
+mod work;
 
 pub use clock::SystemClock;
 pub use commit::{CommitLimits, Health};
@@ -44,3 +45,4 @@ pub use receive::{Incoming, Received};
 pub use record::BlockingInbox;
 pub use replay::ReplayError;
 pub use source::{BODY_BYTES_MAX, OnConflict, Source, SourceOptions};
+pub use work::{LeaseAnswer, LeaseWrite};

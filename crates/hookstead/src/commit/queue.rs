@@ -90,6 +90,15 @@ impl Queue {
         Ok(())
     }
 
+    /// Whether a lane has room for so many more entries of work, which have no bodies.
+    pub(super) fn has_room(&self, name: LaneName, entries: usize) -> bool {
+        let lane = match name {
+            LaneName::Accepts => &self.accepts,
+            LaneName::Rest => &self.rest,
+        };
+        lane.entries.len() + entries <= self.limits.queue_entries_max
+    }
+
     /// Takes the next batch: never empty unless the queue is, each lane in its own order.
     pub(super) fn take_batch(&mut self) -> Vec<Entry> {
         let mut batch = Batch { entries: Vec::new(), bytes: 0, limits: self.limits };

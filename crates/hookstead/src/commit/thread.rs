@@ -87,6 +87,28 @@ impl Committer {
         Ok(pending)
     }
 
+    /// Queues writes behind one another without a gap, or none of them: they share a commit as far as they fit
+    /// into one. Answers come in the same order.
+    pub(crate) fn submit_all(&self, lane: LaneName, writes: Vec<Write>) -> Result<Vec<Pending>, Unavailable> {
+        let mut pendings = Vec::with_capacity(writes.len());
+        {
+            let mut state = self.shared.state();
+            if let Some(unavailable) = state.unavailable() {
+                return Err(unavailable);
+            }
+            if !state.queue.has_room(lane, writes.len()) {
+                return Err(Unavailable::Overloaded);
+            }
+            for write in writes {
+                let (answer, pending) = pending();
+                state.queue.push(lane, Entry { write, answer }).map_err(|_| Unavailable::Overloaded)?;
+                pendings.push(pending);
+            }
+        }
+        self.shared.work.notify_one();
+        Ok(pendings)
+    }
+
     /// The health of the store, and word of its changes.
     pub(crate) fn health(&self) -> watch::Receiver<Health> {
         self.shared.health.subscribe()
