@@ -51,6 +51,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod comparison;
 mod freshness;
 mod handshake;
 mod identity;
@@ -68,6 +69,7 @@ mod verifier;
 mod when;
 mod wire;
 
+pub use comparison::{ComparisonDigest, Volatile};
 pub use handshake::HandshakeAnswer;
 pub use identity::{EVENT_ID_BYTES_MAX, Identified, IdentifyError, IdentityRule};
 pub use provider::{Ack, Confidence, Order, Processor, Provider, Retry, Sample, SecretFacts};

@@ -3,6 +3,7 @@
 
 use serde::Deserialize;
 
+use crate::comparison::{ComparisonDigest, Volatile};
 use crate::freshness::Freshness;
 use crate::handshake::Handshake;
 use crate::identity::{IdForm, IdTemplates};
@@ -42,7 +43,7 @@ pub struct Provider {
     pub(crate) id_form: Option<IdForm>,
     pub(crate) kind: Vec<Template>,
     pub(crate) account: Vec<Template>,
-    pub(crate) volatile: Vec<String>,
+    pub(crate) volatile: Volatile,
     pub(crate) handshakes: Vec<Handshake>,
     pub(crate) retry: Retry,
     pub(crate) ack: Ack,
@@ -268,9 +269,15 @@ impl Provider {
         !self.id.is_empty()
     }
 
-    /// JSON pointers of values that may differ between two sendings of one event.
-    pub fn volatile(&self) -> &[String] {
+    /// The JSON values that may differ between two sendings of one event.
+    pub fn volatile(&self) -> &Volatile {
         &self.volatile
+    }
+
+    /// The digest of what a body says apart from its [`volatile`](Self::volatile) values: two bodies of one
+    /// event that have the same one are duplicates. `None` where only equal bytes are the same.
+    pub fn comparison_digest(&self, body: &[u8]) -> Option<ComparisonDigest> {
+        self.volatile.digest(body)
     }
 
     /// What its secrets look like.

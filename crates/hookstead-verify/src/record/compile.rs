@@ -8,10 +8,11 @@ use std::ops::Range;
 use toml::Spanned;
 
 use super::raw;
+use crate::comparison::Volatile;
 use crate::freshness::{Freshness, Future};
 use crate::handshake::Handshake;
 use crate::identity::{IdForm, IdTemplates};
-use crate::provider::{Ack, Check, Order, Provider, Retry, Sample, SecretFacts, Variant};
+use crate::provider::{Ack, Check, Confidence, Order, Provider, Retry, Sample, SecretFacts, Variant};
 use crate::scheme::{Basic, Hmac, KeyRule, Locator, Scheme, Token};
 use crate::secret::SECRET_BYTES_MIN;
 use crate::template::{Template, TemplateError, Variable};
@@ -72,7 +73,7 @@ pub(crate) fn compile(name: &str, record: &raw::Record) -> Result<Provider, Misf
         id_form,
         kind: templates(event.kind.as_ref())?,
         account: templates(event.account.as_ref())?,
-        volatile: event.volatile.clone(),
+        volatile: volatile(&event.volatile)?,
         handshakes: handshakes(&record.handshake)?,
         retry: retry(&record.retry),
         ack: ack(record),
@@ -186,6 +187,12 @@ fn optional<T, E: ToString>(
     parse: impl Fn(&str) -> Result<T, E>,
 ) -> Result<Option<T>, Misfit> {
     text.map(|text| parse(text.get_ref()).at(text.span())).transpose()
+}
+
+fn volatile(raw: &BTreeMap<Spanned<String>, Confidence>) -> Result<Volatile, Misfit> {
+    let span = raw.keys().next().map_or(0..0, Spanned::span);
+    let pointers = raw.iter().map(|(pointer, confidence)| (pointer.get_ref().as_str(), *confidence));
+    Volatile::with_confidence(pointers).at(span)
 }
 
 fn handshakes(raw: &[raw::Handshake]) -> Result<Vec<Handshake>, Misfit> {

@@ -235,7 +235,7 @@ pub(crate) struct Event {
     pub(crate) kind: Option<Texts>,
     pub(crate) account: Option<Texts>,
     #[serde(default)]
-    pub(crate) volatile: Vec<String>,
+    pub(crate) volatile: BTreeMap<Spanned<String>, Confidence>,
 }
 
 #[derive(Debug, Deserialize)]

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 
-use hookstead_verify::{Provider, ProviderError, Registry, SchemeSpec};
+use hookstead_verify::{Confidence, Provider, ProviderError, Registry, SchemeSpec};
 use libtest_mimic::Trial;
 
 use crate::inputs;
@@ -63,7 +63,11 @@ fn facts() {
     assert_eq!(provider("slack").ack().status(), Some(200));
     assert_eq!(provider("slack").ack().body.as_deref(), Some(""));
     assert_eq!(provider("stripe").ack().status(), None);
-    assert_eq!(provider("stripe").volatile(), ["/pending_webhooks"]);
+    assert!(provider("stripe").volatile().iter().eq([("/pending_webhooks", Confidence::OfficialDocs)]));
+    let digest = |body: &str| provider("stripe").comparison_digest(body.as_bytes()).unwrap();
+    assert_eq!(digest(r#"{"id":1,"pending_webhooks":2}"#), digest(r#"{"id":1,"pending_webhooks":1}"#));
+    assert_ne!(digest(r#"{"id":1,"pending_webhooks":2}"#), digest(r#"{"id":2,"pending_webhooks":2}"#));
+    assert_eq!(provider("github").comparison_digest(b"{}"), None);
     assert_eq!(provider("gitlab").sensitive_headers(), ["X-Gitlab-Token"]);
     assert!(
         provider("stripe").sensitive_headers().is_empty() && provider("stripe").sensitive_query().is_empty()
