@@ -40,6 +40,10 @@ pub const BODY_BYTES_PER_SECOND_MIN: u64 = 64 * 1024;
 /// connection pools give up, so that it is mostly them who close.
 pub const IDLE_TIME: Duration = Duration::from_secs(75);
 
+/// Time in which a complete request is answered, whatever its commit does. Providers wait for ten seconds, some for
+/// five; then they count a failure, and a later answer tells nobody anything.
+pub const ANSWER_TIME: Duration = Duration::from_secs(9);
+
 /// Time in which a client must take some bytes of its answer.
 pub const WRITE_TIME: Duration = Duration::from_secs(10);
 

@@ -81,7 +81,7 @@ pub enum Problem {
     Damaged,
     /// 503 `busy`: too much in flight. Nothing was stored; try again.
     Busy,
-    /// 503 `not-durable`: nothing can be stored durably now. Nothing was stored; try again.
+    /// 503 `not-durable`: nothing can be stored durably now, or not in time for an answer. Try again.
     NotDurable,
     /// 503 `stopping`: the server is stopping. Nothing was stored; try again.
     Stopping,

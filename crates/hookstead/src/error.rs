@@ -9,9 +9,12 @@ use hookstead_verify::{IdentifyError, Rejection};
 /// To a sender each of these is a 503.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unavailable {
-    /// More is waiting for the store than may wait.
-    #[error("the queue to the store is full")]
+    /// More is waiting for the store than may wait, or the wait is longer than it may be.
+    #[error("the queue to the store is full or too slow")]
     Overloaded,
+    /// The commit takes longer than an answer may. Whether it will succeed nobody knows yet.
+    #[error("the store did not commit in time")]
+    Late,
     /// The store could not commit (no space, busy) and has not yet proved that it can again.
     #[error("the store is recovering: {0}")]
     Recovering(Arc<str>),
@@ -34,6 +37,7 @@ impl Unavailable {
     pub const fn code(&self) -> &'static str {
         match self {
             Self::Overloaded => "overloaded",
+            Self::Late => "store-late",
             Self::Recovering(_) => "store-recovering",
             Self::Poisoned(_) => "store-poisoned",
             Self::Damaged(_) => "record-damaged",

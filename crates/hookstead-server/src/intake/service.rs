@@ -22,7 +22,7 @@ use super::head::HeadCheck;
 use super::route::{Mount, Route, route};
 use super::throttle::Throttle;
 use super::{answer, framing};
-use crate::limits::{HEAD_BYTES_MAX, LAST_ANSWERS_TIME};
+use crate::limits::{ANSWER_TIME, HEAD_BYTES_MAX, LAST_ANSWERS_TIME};
 use crate::listen::{Stop, Unread};
 use crate::problem::Problem;
 
@@ -218,7 +218,9 @@ impl Intake {
             body: bytes,
             received_from: peer.map(|peer| peer.to_canonical().to_string()),
         };
-        let received = self.inbox.receive(source, incoming).await;
+        // A commit that comes later is not taken back; the sender's retry finds its event there.
+        let received = tokio::time::timeout(ANSWER_TIME, self.inbox.receive(source, incoming)).await;
+        let received = received.unwrap_or(Err(Refusal::Unavailable(Unavailable::Late)));
         // The answer is known: the memory of the body goes back, whoever else still holds its bytes.
         drop(reservation);
         match received {
@@ -335,6 +337,7 @@ mod tests {
     fn what_cannot_be_stored_is_503() {
         let reasons = [
             Unavailable::Overloaded,
+            Unavailable::Late,
             Unavailable::Recovering("x".into()),
             Unavailable::Poisoned("x".into()),
             Unavailable::Damaged("x".into()),

@@ -2,10 +2,11 @@
 //!
 //! A committer thread takes what is queued, commits it once, answers all of it, and takes what has queued up
 //! meanwhile. Idle, it costs nothing; a single write waits for one fsync; load makes the batches. The queue
-//! is bounded in entries and bytes, and what does not fit is refused at once. This module knows neither
+//! is bounded in entries, bytes and time, and what does not fit is refused at once. This module knows neither
 //! sources nor signatures nor HTTP.
 
 mod health;
+mod pace;
 mod pending;
 mod queue;
 #[cfg(test)]

@@ -1,10 +1,12 @@
 //! The queue to the committer: two bounded lanes, so that neither accepting nor the other work can starve.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
-use hookstead_core::Write;
+use hookstead_core::{Timestamp, Write};
 use tokio::sync::oneshot;
 
+use super::pace::Pace;
 use super::pending::Answer;
 
 /// How much may wait for the store and how much goes into one commit.
@@ -18,6 +20,9 @@ pub struct CommitLimits {
     pub batch_entries_max: usize,
     /// Bytes of bodies in one commit; a single larger body makes a commit of its own.
     pub batch_bytes_max: usize,
+    /// How long an event may be expected to wait until it is durable, going by how long the last commit took.
+    /// With a longer wait before it, it is refused at once.
+    pub wait_max: Duration,
 }
 
 impl Default for CommitLimits {
@@ -29,6 +34,8 @@ impl Default for CommitLimits {
             queue_bytes_max: 128 * 1024 * 1024,
             batch_entries_max: 512,
             batch_bytes_max: 8 * 1024 * 1024,
+            // With a commit of its own behind it still within the ten seconds after which senders give up.
+            wait_max: Duration::from_secs(4),
         }
     }
 }
@@ -62,20 +69,25 @@ pub(super) struct Queue {
     accepts: Lane,
     rest: Lane,
     limits: CommitLimits,
+    pace: Pace,
 }
 
 impl Queue {
     pub(super) fn new(limits: CommitLimits) -> Self {
-        Self { accepts: Lane::default(), rest: Lane::default(), limits }
+        Self { accepts: Lane::default(), rest: Lane::default(), limits, pace: Pace::default() }
     }
 
     pub(super) fn is_empty(&self) -> bool {
         self.accepts.entries.is_empty() && self.rest.entries.is_empty()
     }
 
-    /// Queues an entry, or gives it back if its lane is full.
-    pub(super) fn push(&mut self, name: LaneName, entry: Entry) -> Result<(), Entry> {
+    /// Queues an entry, or gives it back if its lane is full, or too slow for an event.
+    pub(super) fn push(&mut self, name: LaneName, entry: Entry, now: Timestamp) -> Result<(), Entry> {
         let limits = self.limits;
+        // What is not an event is owed already: it waits for as long as it takes.
+        if name == LaneName::Accepts && self.expected_wait(now) > limits.wait_max {
+            return Err(entry);
+        }
         let lane = match name {
             LaneName::Accepts => &mut self.accepts,
             LaneName::Rest => &mut self.rest,
@@ -99,8 +111,22 @@ impl Queue {
         lane.entries.len() + entries <= self.limits.queue_entries_max
     }
 
+    /// How long it would take until an event that comes now is durable.
+    fn expected_wait(&self, now: Timestamp) -> Duration {
+        let (lane, limits) = (&self.accepts, &self.limits);
+        let by_entries = lane.entries.len() / limits.batch_entries_max.max(1);
+        let by_bytes = lane.bytes / limits.batch_bytes_max.max(1);
+        self.pace.expected_wait(by_entries.max(by_bytes), now)
+    }
+
+    /// Notes that a batch taken at `taken_at` was committed, or was not.
+    pub(super) fn batch_ended(&mut self, taken_at: Timestamp, now: Timestamp) {
+        self.pace.end(taken_at, now);
+    }
+
     /// Takes the next batch: never empty unless the queue is, each lane in its own order.
-    pub(super) fn take_batch(&mut self) -> Vec<Entry> {
+    pub(super) fn take_batch(&mut self, now: Timestamp) -> Vec<Entry> {
+        self.pace.begin(now);
         let mut batch = Batch { entries: Vec::new(), bytes: 0, limits: self.limits };
         let reserved = self.rest.entries.len().min(self.limits.batch_entries_max / REST_SHARE);
         batch.fill(&mut self.rest, reserved);
@@ -152,6 +178,8 @@ mod tests {
     use crate::commit::pending::pending;
     use hookstead_core::{Sweep, Write};
 
+    const NOW: Timestamp = Timestamp::from_secs(1);
+
     fn sweep(max: u32) -> Entry {
         Entry { write: Write::Sweep(Sweep { retention: Vec::new(), max }), answer: pending().0 }
     }
@@ -163,15 +191,15 @@ mod tests {
     }
 
     fn push(queue: &mut Queue, lane: LaneName, count: u32) {
-        (0..count).for_each(|n| assert!(queue.push(lane, sweep(n)).is_ok()));
+        (0..count).for_each(|n| assert!(queue.push(lane, sweep(n), NOW).is_ok()));
     }
 
     #[test]
     fn a_full_lane_refuses_and_leaves_the_other_alone() {
         let mut queue = queue(2);
         push(&mut queue, LaneName::Accepts, 2);
-        assert!(queue.push(LaneName::Accepts, sweep(9)).is_err());
-        assert!(queue.push(LaneName::Rest, sweep(9)).is_ok());
+        assert!(queue.push(LaneName::Accepts, sweep(9), NOW).is_err());
+        assert!(queue.push(LaneName::Rest, sweep(9), NOW).is_ok());
     }
 
     #[test]
@@ -179,11 +207,11 @@ mod tests {
         let mut full = queue(100);
         push(&mut full, LaneName::Accepts, 50);
         push(&mut full, LaneName::Rest, 50);
-        assert_eq!(full.take_batch().len(), 8);
+        assert_eq!(full.take_batch(NOW).len(), 8);
         assert_eq!((full.rest.entries.len(), full.accepts.entries.len()), (48, 44));
         let mut quiet = queue(100);
         push(&mut quiet, LaneName::Rest, 6);
-        assert_eq!(quiet.take_batch().len(), 6);
+        assert_eq!(quiet.take_batch(NOW).len(), 6);
         assert!(quiet.is_empty());
     }
 
@@ -193,11 +221,27 @@ mod tests {
         push(&mut queue, LaneName::Rest, 20);
         let mut seen = Vec::new();
         while !queue.is_empty() {
-            seen.extend(queue.take_batch().into_iter().map(|entry| match entry.write {
+            seen.extend(queue.take_batch(NOW).into_iter().map(|entry| match entry.write {
                 Write::Sweep(sweep) => sweep.max,
                 _ => unreachable!("only sweeps were queued"),
             }));
         }
         assert_eq!(seen, (0..20).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn events_are_refused_that_would_wait_too_long_and_taken_again_when_the_store_is_idle() {
+        let mut queue = queue(100);
+        push(&mut queue, LaneName::Accepts, 1);
+        queue.take_batch(NOW);
+        push(&mut queue, LaneName::Accepts, 8);
+        let late = NOW.plus(Duration::from_millis(2_500));
+        assert!(queue.push(LaneName::Accepts, sweep(9), late).is_err(), "two batches of 2.5 s");
+        assert!(queue.push(LaneName::Rest, sweep(9), late).is_ok());
+        queue.batch_ended(NOW, late);
+        queue.take_batch(late);
+        queue.batch_ended(late, late.plus(Duration::from_secs(9)));
+        queue.drain();
+        assert!(queue.push(LaneName::Accepts, sweep(9), late).is_ok());
     }
 }

@@ -81,7 +81,7 @@ impl Committer {
                 return Err(unavailable);
             }
             let entry = Entry { write, answer };
-            state.queue.push(lane, entry).map_err(|_| Unavailable::Overloaded)?;
+            state.queue.push(lane, entry, self.shared.clock.now()).map_err(|_| Unavailable::Overloaded)?;
         }
         self.shared.work.notify_one();
         Ok(pending)
@@ -91,6 +91,7 @@ impl Committer {
     /// into one. Answers come in the same order.
     pub(crate) fn submit_all(&self, lane: LaneName, writes: Vec<Write>) -> Result<Vec<Pending>, Unavailable> {
         let mut pendings = Vec::with_capacity(writes.len());
+        let now = self.shared.clock.now();
         {
             let mut state = self.shared.state();
             if let Some(unavailable) = state.unavailable() {
@@ -101,7 +102,7 @@ impl Committer {
             }
             for write in writes {
                 let (answer, pending) = pending();
-                state.queue.push(lane, Entry { write, answer }).map_err(|_| Unavailable::Overloaded)?;
+                state.queue.push(lane, Entry { write, answer }, now).map_err(|_| Unavailable::Overloaded)?;
                 pendings.push(pending);
             }
         }
@@ -150,7 +151,8 @@ impl State {
 
 /// What a committer thread does next.
 enum Task {
-    Commit(Vec<Entry>),
+    /// This batch, taken at this time.
+    Commit(Vec<Entry>, Timestamp),
     Probe,
     End,
 }
@@ -163,20 +165,29 @@ impl Shared {
 
     fn run(&self) {
         let _on_panic = PoisonOnPanic(self);
+        let mut taken_at = None;
         loop {
-            match self.next_task() {
-                Task::Commit(batch) => self.commit(batch),
+            match self.next_task(taken_at.take()) {
+                Task::Commit(batch, at) => {
+                    self.commit(batch);
+                    taken_at = Some(at);
+                }
                 Task::Probe => self.probe(),
                 Task::End => return,
             }
         }
     }
 
-    fn next_task(&self) -> Task {
+    /// Waits for the next task. `done` is when the batch was taken that this thread has just committed.
+    fn next_task(&self, done: Option<Timestamp>) -> Task {
         let mut state = self.state();
+        if let Some(taken_at) = done {
+            state.queue.batch_ended(taken_at, self.clock.now());
+        }
         loop {
             if !state.queue.is_empty() {
-                return Task::Commit(state.queue.take_batch());
+                let now = self.clock.now();
+                return Task::Commit(state.queue.take_batch(now), now);
             }
             if state.closing {
                 return Task::End;
