@@ -3,6 +3,7 @@
 //!
 //! A token is 32 random bytes, so a plain hash of it can be searched by nobody.
 
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::{PoisonError, RwLock};
@@ -10,6 +11,7 @@ use std::time::SystemTime;
 
 use aws_lc_rs::constant_time::verify_slices_are_equal;
 use aws_lc_rs::digest::{SHA256, digest};
+use hookstead::core::{DestinationName, NameError};
 use serde::{Deserialize, Serialize};
 
 use crate::folder::{FolderError, random_hex, read_private, write_private};
@@ -25,9 +27,8 @@ const TOKEN_BYTES: usize = 32;
 /// The longest token that is looked at; longer ones are not ours.
 const TOKEN_TEXT_BYTES_MAX: usize = 256;
 
-/// What a token allows; each role includes those before it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+/// How far a token of a person reaches; each role includes those before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Role {
     /// Look at everything but secrets.
     Read,
@@ -36,6 +37,19 @@ pub enum Role {
     /// Everything.
     Admin,
 }
+
+/// What a token allows.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
+pub enum Scope {
+    /// What a person may do.
+    Role(Role),
+    /// Claim and settle the deliveries to one destination, and nothing else. For consumers.
+    Consume(DestinationName),
+}
+
+/// What a scope for a consumer begins with.
+const CONSUME: &str = "consume:";
 
 impl Role {
     /// As on the command line.
@@ -48,12 +62,61 @@ impl Role {
     }
 }
 
-impl FromStr for Role {
+impl Scope {
+    /// Whether it reaches as far as this role does. A consumer's never does.
+    pub fn includes(&self, wanted: Role) -> bool {
+        matches!(self, Self::Role(role) if *role >= wanted)
+    }
+
+    /// Whether the deliveries to this destination may be claimed and settled with it.
+    pub fn may_consume(&self, destination: &str) -> bool {
+        match self {
+            Self::Role(role) => *role >= Role::Operate,
+            Self::Consume(name) => name.as_str() == destination,
+        }
+    }
+}
+
+impl From<Role> for Scope {
+    fn from(role: Role) -> Self {
+        Self::Role(role)
+    }
+}
+
+impl fmt::Display for Scope {
+    /// As on the command line.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Role(role) => f.write_str(role.as_str()),
+            Self::Consume(destination) => write!(f, "{CONSUME}{destination}"),
+        }
+    }
+}
+
+impl FromStr for Scope {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let role = [Self::Read, Self::Operate, Self::Admin].into_iter().find(|role| role.as_str() == text);
-        role.ok_or_else(|| format!("`{text}` is no role; use read, operate or admin"))
+        if let Some(destination) = text.strip_prefix(CONSUME) {
+            return destination.parse().map(Self::Consume).map_err(|error: NameError| error.to_string());
+        }
+        let mut roles = [Role::Read, Role::Operate, Role::Admin].into_iter();
+        let role = roles.find(|role| role.as_str() == text).map(Self::Role);
+        role.ok_or_else(|| format!("`{text}` is no scope; use read, operate, admin or consume:DESTINATION"))
+    }
+}
+
+impl From<Scope> for String {
+    fn from(scope: Scope) -> Self {
+        scope.to_string()
+    }
+}
+
+impl TryFrom<String> for Scope {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse()
     }
 }
 
@@ -63,7 +126,7 @@ pub struct TokenRecord {
     /// What a person called it.
     pub name: String,
     /// What it allows.
-    pub role: Role,
+    pub role: Scope,
     /// The SHA-256 of the token, in hex.
     pub sha256: String,
 }
@@ -80,7 +143,7 @@ pub struct Tokens {
 struct Further {
     /// When the file that these came from was last changed.
     changed_at: Option<SystemTime>,
-    tokens: Vec<([u8; 32], Role)>,
+    tokens: Vec<([u8; 32], Scope)>,
 }
 
 impl Tokens {
@@ -97,18 +160,18 @@ impl Tokens {
     }
 
     /// What the presented token allows; `None` if it is not one of ours. Compares hashes in constant time.
-    pub fn role(&self, presented: &str) -> Option<Role> {
+    pub fn scope(&self, presented: &str) -> Option<Scope> {
         if presented.is_empty() || presented.len() > TOKEN_TEXT_BYTES_MAX {
             return None;
         }
         let presented = hash(presented);
         if verify_slices_are_equal(&presented, &self.admin).is_ok() {
-            return Some(Role::Admin);
+            return Some(Role::Admin.into());
         }
-        self.further_role(&presented).or_else(|| {
+        self.further_scope(&presented).or_else(|| {
             // It may have been made a moment ago, by `token create` in another process.
             match self.reload() {
-                Ok(true) => self.further_role(&presented),
+                Ok(true) => self.further_scope(&presented),
                 Ok(false) => None,
                 Err(error) => {
                     tracing::warn!(error = %error, "the tokens could not be read again");
@@ -118,10 +181,10 @@ impl Tokens {
         })
     }
 
-    fn further_role(&self, presented: &[u8; 32]) -> Option<Role> {
+    fn further_scope(&self, presented: &[u8; 32]) -> Option<Scope> {
         let further = self.further.read().unwrap_or_else(PoisonError::into_inner);
-        let same = |known: &&([u8; 32], Role)| verify_slices_are_equal(&known.0, presented).is_ok();
-        further.tokens.iter().find(same).map(|(_, role)| *role)
+        let same = |known: &&([u8; 32], Scope)| verify_slices_are_equal(&known.0, presented).is_ok();
+        further.tokens.iter().find(same).map(|(_, scope)| scope.clone())
     }
 
     /// Reads the file again if it changed; whether it had.
@@ -131,8 +194,10 @@ impl Tokens {
         if self.further.read().unwrap_or_else(PoisonError::into_inner).changed_at == changed_at {
             return Ok(false);
         }
-        let tokens =
-            list(&self.folder)?.iter().filter_map(|record| Some((record.hash()?, record.role))).collect();
+        let tokens = list(&self.folder)?
+            .into_iter()
+            .filter_map(|record| Some((record.hash()?, record.role)))
+            .collect();
         *self.further.write().unwrap_or_else(PoisonError::into_inner) = Further { changed_at, tokens };
         Ok(true)
     }
@@ -169,11 +234,15 @@ pub fn admin_token(folder: &Path) -> Result<String, FolderError> {
 /// # Errors
 ///
 /// The file of tokens cannot be read or written.
-pub fn create(folder: &Path, name: &str, role: Role) -> Result<String, FolderError> {
+pub fn create(folder: &Path, name: &str, scope: impl Into<Scope>) -> Result<String, FolderError> {
     let path = folder.join(TOKENS_FILE);
     let token = new_token(&path)?;
     let mut records = list(folder)?;
-    records.push(TokenRecord { name: name.to_owned(), role, sha256: hex::encode(hash(&token)) });
+    records.push(TokenRecord {
+        name: name.to_owned(),
+        role: scope.into(),
+        sha256: hex::encode(hash(&token)),
+    });
     let line = |record: &TokenRecord| serde_json::to_string(record).map(|line| line + "\n");
     let text: Result<String, _> = records.iter().map(line).collect();
     let text = text.map_err(|error| FolderError::Damaged { path: path.clone(), what: error.to_string() })?;
@@ -202,4 +271,28 @@ fn hash(token: &str) -> [u8; 32] {
     let mut bytes = [0; 32];
     bytes.copy_from_slice(digest(&SHA256, token.as_bytes()).as_ref());
     bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scopes_are_written_as_they_are_read() {
+        for text in ["read", "operate", "admin", "consume:app"] {
+            assert_eq!(text.parse::<Scope>().map(|scope| scope.to_string()).as_deref(), Ok(text));
+        }
+        for bad in ["", "Admin", "consume", "consume:", "consume:A", "consume:a b", "consume:*"] {
+            assert!(bad.parse::<Scope>().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_consumer_reaches_its_own_destination_alone() {
+        let consumer: Scope = "consume:app".parse().unwrap();
+        assert!(consumer.may_consume("app") && !consumer.may_consume("other"));
+        assert!(!consumer.includes(Role::Read));
+        let may = |role: Role| Scope::from(role).may_consume("app");
+        assert_eq!([may(Role::Read), may(Role::Operate), may(Role::Admin)], [false, true, true]);
+    }
 }

@@ -1,7 +1,8 @@
 //! `hookstead token`: tokens for the admin API.
 
 use anyhow::Result;
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand};
+use hookstead_server::tokens::Scope;
 use hookstead_server::{folder, tokens};
 use serde::Serialize;
 
@@ -10,13 +11,15 @@ use crate::place::PlaceArgs;
 
 const EXAMPLES: &str = "\
 Examples:
-  hookstead token create --name ci                  a token that may only look
-  hookstead token create --name ops --role operate";
+  hookstead token create --name ci                    a token that may only look
+  hookstead token create --name ops --scope operate
+  hookstead token create --scope consume:app          for the consumer of destination `app`";
 
 const CREATE_EXAMPLES: &str = "\
 Examples:
   hookstead token create --name ci
-  export HOOKSTEAD_TOKEN=$(hookstead token create --name me --role admin)
+  export HOOKSTEAD_TOKEN=$(hookstead token create --name me --scope admin)
+  export TOKEN=$(hookstead token create --scope consume:app)
   hookstead token create --json | jq -r .token";
 
 const JSON: &str = "\
@@ -43,9 +46,10 @@ struct Create {
     /// What you call it, to know it again.
     #[arg(long, default_value = "unnamed")]
     name: String,
-    /// What it allows; each includes the one before.
-    #[arg(long, value_enum, default_value_t = Role::Read)]
-    role: Role,
+    /// What it allows: read (look at everything but secrets), operate (redeliver, resolve, pause), admin
+    /// (everything), or consume:DESTINATION (claim and settle its deliveries, nothing else).
+    #[arg(long, visible_alias = "role", default_value = "read")]
+    scope: Scope,
     /// Print one JSON document.
     #[arg(long)]
     json: bool,
@@ -53,42 +57,21 @@ struct Create {
     place: PlaceArgs,
 }
 
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum Role {
-    /// Look at everything but secrets.
-    Read,
-    /// Redeliver, resolve, pause.
-    Operate,
-    /// Everything.
-    Admin,
-}
-
-impl From<Role> for tokens::Role {
-    fn from(role: Role) -> Self {
-        match role {
-            Role::Read => Self::Read,
-            Role::Operate => Self::Operate,
-            Role::Admin => Self::Admin,
-        }
-    }
-}
-
 /// The new token, for programs.
 #[derive(Serialize)]
 struct Document<'a> {
     name: &'a str,
-    role: tokens::Role,
+    role: &'a Scope,
     token: &'a str,
 }
 
 pub(crate) fn run(args: &TokenArgs) -> Result<()> {
     let TokenVerb::Create(args) = &args.verb;
     let config = args.place.load()?;
-    let role = tokens::Role::from(args.role);
     folder::prepare(&config.data)?;
-    let token = tokens::create(&config.data, &args.name, role)?;
+    let token = tokens::create(&config.data, &args.name, args.scope.clone())?;
     if args.json {
-        return output::json(&Document { name: &args.name, role, token: &token });
+        return output::json(&Document { name: &args.name, role: &args.scope, token: &token });
     }
     output::line(&token)?;
     let file = config.data.join(tokens::TOKENS_FILE);

@@ -5,13 +5,14 @@ use std::sync::Arc;
 use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use http::Method;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 
 use super::error::ApiError;
 use super::router::Api;
 use crate::listen::Unread;
 use crate::problem::Problem;
-use crate::tokens::Role;
+use crate::tokens::{Role, Scope};
 
 /// Routes for probes, which have no token and may use any name of the machine. They say one word.
 const OPEN: [&str; 2] = ["/livez", "/readyz"];
@@ -27,13 +28,13 @@ const HEADERS: [(HeaderName, &str); 5] = [
 
 /// Lets a request through, or not.
 pub(crate) async fn guard(State(api): State<Arc<Api>>, mut request: Request, next: Next) -> Response {
-    let role = presented(request.headers()).and_then(|token| api.tokens.role(token));
+    let scope = presented(request.headers()).and_then(|token| api.tokens.scope(token));
     let open = OPEN.contains(&request.uri().path());
     let has_body = !request.method().is_safe();
-    let mut response = match check(&api, &request, role, open) {
+    let mut response = match check(&api, &request, scope.as_ref(), open) {
         Ok(()) => {
-            if let Some(role) = role {
-                request.extensions_mut().insert(role);
+            if let Some(scope) = scope {
+                request.extensions_mut().insert(scope);
             }
             next.run(request).await
         }
@@ -49,7 +50,7 @@ pub(crate) async fn guard(State(api): State<Arc<Api>>, mut request: Request, nex
     response
 }
 
-fn check(api: &Api, request: &Request, role: Option<Role>, open: bool) -> Result<(), Problem> {
+fn check(api: &Api, request: &Request, scope: Option<&Scope>, open: bool) -> Result<(), Problem> {
     if open {
         return Ok(());
     }
@@ -59,12 +60,49 @@ fn check(api: &Api, request: &Request, role: Option<Role>, open: bool) -> Result
         (Some(_), None) => return Err(Problem::HostNotAllowed),
         _ => return Err(Problem::Malformed),
     }
-    // Every role may read.
-    let wanted = if request.method().is_safe() { Role::Read } else { Role::Operate };
-    match role {
-        None => Err(Problem::Unauthorized),
-        Some(role) if role < wanted => Err(Problem::Forbidden),
-        Some(_) => Ok(()),
+    let scope = scope.ok_or(Problem::Unauthorized)?;
+    if needs(request.method(), request.uri().path()).are_met_by(scope) {
+        Ok(())
+    } else {
+        Err(Problem::Forbidden)
+    }
+}
+
+/// What a request needs. What stands nowhere here is for people alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Needs<'a> {
+    /// A person's token that reaches so far.
+    Role(Role),
+    /// A token that may look, or that of the destination's consumer.
+    Look(&'a str),
+    /// The right to work this destination's deliveries.
+    Consume(&'a str),
+    /// The right to work some destination's deliveries; of which one, the lease says, and its handler looks.
+    Lease,
+}
+
+fn needs<'a>(method: &Method, path: &'a str) -> Needs<'a> {
+    let mut segments = path.split('/').skip(1);
+    let mut next = || segments.next();
+    match (method.is_safe(), [next(), next(), next(), next()]) {
+        (true, [Some("v1"), Some("destinations"), Some(name), None]) => Needs::Look(name),
+        (false, [Some("v1"), Some("destinations"), Some(name), Some("claim")]) => Needs::Consume(name),
+        (false, [Some("v1"), Some("leases"), _, _]) => Needs::Lease,
+        (false, [Some("v1"), Some("reload"), None, None]) => Needs::Role(Role::Admin),
+        // Every role may look.
+        (true, _) => Needs::Role(Role::Read),
+        (false, _) => Needs::Role(Role::Operate),
+    }
+}
+
+impl Needs<'_> {
+    fn are_met_by(self, scope: &Scope) -> bool {
+        match self {
+            Self::Role(role) => scope.includes(role),
+            Self::Look(name) => scope.includes(Role::Read) || scope.may_consume(name),
+            Self::Consume(name) => scope.may_consume(name),
+            Self::Lease => scope.includes(Role::Operate) || matches!(scope, Scope::Consume(_)),
+        }
     }
 }
 
@@ -73,4 +111,46 @@ fn presented(headers: &HeaderMap) -> Option<&str> {
     let value = headers.get(header::AUTHORIZATION)?.to_str().ok()?;
     let (scheme, token) = value.split_once(' ')?;
     scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn allowed(scope: &str, method: &Method, path: &str) -> bool {
+        needs(method, path).are_met_by(&scope.parse().unwrap())
+    }
+
+    #[test]
+    fn a_consumer_works_its_own_destination_and_sees_nothing_else() {
+        let app = |method: &Method, path: &str| allowed("consume:app", method, path);
+        assert!(app(&Method::POST, "/v1/destinations/app/claim"));
+        assert!(app(&Method::GET, "/v1/destinations/app"));
+        assert!(app(&Method::POST, "/v1/leases/ls_x/done"));
+        assert!(app(&Method::POST, "/v1/leases/settle"));
+        for (method, path) in [
+            (Method::POST, "/v1/destinations/other/claim"),
+            (Method::POST, "/v1/destinations/app/pause"),
+            (Method::GET, "/v1/destinations"),
+            (Method::GET, "/v1/destinations/other"),
+            (Method::GET, "/v1/events"),
+            (Method::GET, "/v1/tail"),
+            (Method::POST, "/v1/deliveries/0001:app/done"),
+            (Method::POST, "/v1/reload"),
+            (Method::POST, "//v1/destinations/app/claim"),
+            (Method::POST, "/v1/destinations/app%2fclaim"),
+        ] {
+            assert!(!app(&method, path), "{method} {path}");
+        }
+    }
+
+    #[test]
+    fn people_may_as_much_as_their_role_says() {
+        let claim = "/v1/destinations/app/claim";
+        assert!(!allowed("read", &Method::POST, claim) && allowed("operate", &Method::POST, claim));
+        assert!(!allowed("operate", &Method::POST, "/v1/reload"));
+        assert!(allowed("admin", &Method::POST, "/v1/reload"));
+        assert!(allowed("read", &Method::GET, "/v1/deliveries"));
+        assert!(!allowed("read", &Method::POST, "/v1/leases/settle"));
+    }
 }

@@ -11,7 +11,7 @@ use http::StatusCode;
 use super::router::Api;
 use super::view::{ReadyView, StoreView};
 use crate::listen::Stop;
-use crate::tokens::Role;
+use crate::tokens::{Role, Scope};
 
 /// The process answers.
 pub(crate) async fn livez() -> &'static str {
@@ -19,10 +19,10 @@ pub(crate) async fn livez() -> &'static str {
 }
 
 /// Whether events can be accepted now.
-pub(crate) async fn readyz(State(api): State<Arc<Api>>, role: Option<Extension<Role>>) -> Response {
+pub(crate) async fn readyz(State(api): State<Arc<Api>>, scope: Option<Extension<Scope>>) -> Response {
     let reason = reason(&api);
     let mut view = ReadyView { ready: reason.is_none(), reason: None, store: None, version: None };
-    if role.is_some() {
+    if scope.is_some_and(|scope| scope.includes(Role::Read)) {
         view.reason.clone_from(&reason);
         view.store = Some(StoreView::from(api.inbox.store().facts()));
         view.version = Some(env!("CARGO_PKG_VERSION").to_owned());
