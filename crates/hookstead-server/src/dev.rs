@@ -117,6 +117,7 @@ pub(crate) fn sources(
             event_type: None,
             on_conflict: OnConflict::Refuse,
             body_bytes_max: provider.body_bytes_max().unwrap_or(body_bytes_max),
+            rate: None,
             success_status: None,
         })
     };

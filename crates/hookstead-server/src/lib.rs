@@ -11,6 +11,7 @@ mod intake;
 pub mod limits;
 mod listen;
 pub mod lookup;
+mod network;
 mod open;
 pub mod problem;
 mod run;

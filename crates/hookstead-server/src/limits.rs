@@ -50,9 +50,16 @@ pub const WRITE_TIME: Duration = Duration::from_secs(10);
 /// Connections of the intake, all together.
 pub const CONNECTIONS_MAX: usize = 4096;
 
-/// Connections of one address (IPv6: of one /64, since that is what one customer gets). Loopback is exempt:
-/// behind a proxy or tunnel on this machine everybody comes from there.
+/// Connections of one address (IPv6: of one /64, since that is what one customer gets). Loopback is exempt: behind a
+/// proxy or tunnel on this machine everybody comes from there. So is a trusted proxy; of a client that it names, so
+/// many requests may be in flight.
 pub const CONNECTIONS_PER_ADDRESS_MAX: usize = 64;
+
+/// How many entries of a forwarding header are read, from the right. Nobody has so many proxies of his own.
+pub const PROXY_HOPS_MAX: usize = 16;
+
+/// The most requests of a time that a source's `rate` can name: above it a limit limits nothing.
+pub const RATE_REQUESTS_MAX: u32 = 1_000_000;
 
 /// Connections of the admin listener: people and their tools.
 pub const ADMIN_CONNECTIONS_MAX: usize = 256;

@@ -71,7 +71,7 @@ pub enum Problem {
     TooLarge,
     /// 414 `target-too-long`: the request target is over its limit.
     TargetTooLong,
-    /// 421 `host-not-allowed`: the admin listener does not answer to this `Host`.
+    /// 421 `host-not-allowed`: this listener does not answer to this `Host`.
     HostNotAllowed,
     /// 422 `unreadable`: the processor of the event's source cannot read its body.
     Unreadable,
@@ -79,6 +79,8 @@ pub enum Problem {
     ReceiptDamaged,
     /// 500 `damaged`: the stored record does not fit its digest, so it is not served.
     Damaged,
+    /// 429 `rate`: the source takes no more requests for now, by its `rate`. Nothing was stored; try again.
+    Rate,
     /// 503 `busy`: too much in flight. Nothing was stored; try again.
     Busy,
     /// 503 `not-durable`: nothing can be stored durably now, or not in time for an answer. Try again.
@@ -111,6 +113,7 @@ impl Problem {
         Self::Unreadable,
         Self::ReceiptDamaged,
         Self::Damaged,
+        Self::Rate,
         Self::Busy,
         Self::NotDurable,
         Self::Stopping,
@@ -149,6 +152,7 @@ impl Problem {
                 (Status::INTERNAL_SERVER_ERROR, "receipt-damaged", "the receipt of this run is damaged")
             }
             Self::Damaged => (Status::INTERNAL_SERVER_ERROR, "damaged", "the stored record is damaged"),
+            Self::Rate => (Status::TOO_MANY_REQUESTS, "rate", "the source takes no more for now"),
             Self::Busy => (Status::SERVICE_UNAVAILABLE, "busy", "too much is in flight"),
             Self::NotDurable => {
                 (Status::SERVICE_UNAVAILABLE, "not-durable", "nothing can be stored durably now")
@@ -172,7 +176,7 @@ impl Problem {
     /// Short where a moment helps, longer where a disk or a person has to.
     pub fn retry_after_s(self) -> Option<u32> {
         match self {
-            Self::Busy => Some(1),
+            Self::Busy | Self::Rate => Some(1),
             Self::Stopping => Some(5),
             Self::NotDurable => Some(15),
             _ => None,
@@ -255,8 +259,9 @@ mod tests {
     #[test]
     fn what_passes_by_itself_says_when_to_try_again() {
         for problem in Problem::ALL {
-            let unavailable = problem.status() == StatusCode::SERVICE_UNAVAILABLE;
-            assert_eq!(problem.response().headers().contains_key("retry-after"), unavailable, "{problem:?}");
+            let passes =
+                matches!(problem.status(), StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS);
+            assert_eq!(problem.response().headers().contains_key("retry-after"), passes, "{problem:?}");
         }
     }
 

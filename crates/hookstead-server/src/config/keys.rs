@@ -41,6 +41,24 @@ pub const KEYS: &[Key] = &[
     ),
     example(
         "server",
+        "intake_hosts",
+        "[\"hooks\"]",
+        "further Host names of the intake; with these or public_url, any other is answered 421",
+    ),
+    example(
+        "server",
+        "trusted_proxies",
+        "[\"10.0.0.0/8\"]",
+        "your own proxies: their word for whom they ask is believed, and they may have any number of connections",
+    ),
+    key(
+        "server",
+        "proxy_header",
+        "\"x-forwarded-for\"",
+        "where trusted proxies say for whom they ask; or \"forwarded\"",
+    ),
+    example(
+        "server",
         "admin_hosts",
         "[\"hooks-admin.internal\"]",
         "further Host names that the admin listener answers to",
@@ -75,7 +93,7 @@ pub const KEYS: &[Key] = &[
         "limits",
         "connections_per_address",
         "64",
-        "connections of one address (IPv6: one /64); loopback is exempt",
+        "connections of one address (IPv6: one /64); loopback and trusted proxies are exempt",
     ),
     key(
         "observability",
@@ -133,6 +151,12 @@ pub const KEYS: &[Key] = &[
         "same id, other bytes: \"refuse\" (409) or \"hold\" (success); both keep the bytes for review",
     ),
     example("sources.*", "body", "\"1 MiB\"", "largest body of this source"),
+    example(
+        "sources.*",
+        "rate",
+        "\"100/s\"",
+        "most requests in a time: \"100/s\", \"600/m\" or \"5000/h\"; 429 above it, no limit if absent",
+    ),
     example("sources.*", "success_status", "200", "one status for every success, instead of 202 and 200"),
 ];
 

@@ -18,7 +18,7 @@ use super::reader::{Findings, Section};
 use super::secret::{Lookup, suspects, suspects_of_text};
 use super::settings::{Config, LimitsConfig, Mode, ObservabilityConfig, Origin, ServerConfig, StoreConfig};
 use super::sources::{self, SourceConfig, Surroundings};
-use super::values::{address, data_of_store, public_url, store_url};
+use super::values::{address, data_of_store, host_name, proxy_header, public_url, store_url};
 use crate::limits;
 use crate::telemetry::LogFormat;
 
@@ -151,6 +151,15 @@ impl Loading<'_> {
             public_url: section
                 .and_then(|section| section.parsed("public_url", public_url))
                 .and_then(|at| at.value),
+            intake_hosts: section
+                .and_then(|section| section.parsed_list("intake_hosts", host_name))
+                .unwrap_or_default(),
+            trusted_proxies: section
+                .and_then(|section| section.parsed_list("trusted_proxies", str::parse))
+                .unwrap_or_default(),
+            proxy_header: section
+                .and_then(|section| section.parsed("proxy_header", proxy_header))
+                .map_or_else(Default::default, |at| at.value),
             admin_hosts: section
                 .and_then(|section| section.texts("admin_hosts"))
                 .map_or_else(Vec::new, |hosts| {

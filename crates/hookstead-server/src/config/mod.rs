@@ -12,12 +12,14 @@ mod sources;
 mod units;
 mod values;
 
+pub use crate::network::{Network, NetworkError};
 pub use environment::{ConfigSource, Environment, FILE_NAME, Overrides, VARIABLES};
 pub use keys::{KEYS, Key};
 pub use problem::{ConfigErrors, ConfigProblem, Place};
 pub use secret::SecretReference;
 pub use settings::{
-    Config, LimitsConfig, Mode, ObservabilityConfig, Origin, ServerConfig, StoreConfig, source_url,
+    Config, LimitsConfig, Mode, ObservabilityConfig, Origin, ProxyHeader, RateLimit, ServerConfig,
+    StoreConfig, source_url,
 };
 pub use show::{ShownKey, default_text};
 pub use sources::SourceConfig;

@@ -3,6 +3,7 @@
 //! Knows TOML and the shape of values. Which keys there are and what they mean, its callers know.
 
 use std::cell::RefCell;
+use std::fmt::Display;
 use std::ops::{Range, RangeInclusive};
 use std::time::Duration;
 
@@ -245,6 +246,23 @@ impl<'a> Section<'a> {
             }
         };
         Some(items.iter().filter_map(text).collect())
+    }
+
+    /// A list of texts that `parse` understands; what it does not is reported and left out. An error is a fragment that
+    /// follows the text.
+    pub(crate) fn parsed_list<T, E: Display>(
+        &self,
+        name: &str,
+        parse: impl Fn(&str) -> Result<T, E>,
+    ) -> Option<Vec<T>> {
+        let parsed = |text: At<&str>| match parse(text.value) {
+            Ok(value) => Some(value),
+            Err(fault) => {
+                self.findings.at(&text.span, &self.key(name), format!("`{}` {fault}", text.value), "");
+                None
+            }
+        };
+        Some(self.texts(name)?.into_iter().filter_map(parsed).collect())
     }
 
     fn in_range<T: PartialOrd>(

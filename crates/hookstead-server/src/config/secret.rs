@@ -20,8 +20,8 @@ use super::reader::{Section, kind};
 const FORMS: &str = "write { env = \"NAME\" }, { file = \"/path\" } or { credential = \"NAME\" }";
 
 /// The keys of a source whose texts are no secrets, even where they are wrong.
-const HARMLESS: [&str; 8] =
-    ["provider", "scheme", "tolerance", "identity", "type", "on_conflict", "body", "success_status"];
+const HARMLESS: [&str; 9] =
+    ["provider", "scheme", "tolerance", "identity", "type", "on_conflict", "body", "rate", "success_status"];
 
 /// The tables of the file, beside those of sources, whose texts are no secrets.
 const HARMLESS_TABLES: [&str; 4] = ["server", "store", "limits", "observability"];

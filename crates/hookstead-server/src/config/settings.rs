@@ -9,6 +9,7 @@ use std::time::Duration;
 use super::environment::Environment;
 use super::sources::SourceConfig;
 use crate::limits;
+use crate::network::Network;
 use crate::telemetry::LogFormat;
 
 /// How a server is configured. Every value was checked; secrets are in memory and redacted in `Debug`.
@@ -53,12 +54,69 @@ pub struct ServerConfig {
     pub admin: SocketAddr,
     /// How providers reach the intake, without a slash at its end.
     pub public_url: Option<String>,
+    /// Further `Host` names of the intake, in lower case.
+    pub intake_hosts: Vec<String>,
+    /// The proxies that are believed when they say for whom they ask.
+    pub trusted_proxies: Vec<Network>,
+    /// The header in which they say it.
+    pub proxy_header: ProxyHeader,
     /// Further `Host` names of the admin listener.
     pub admin_hosts: Vec<String>,
     /// How long a stop waits for what is in flight.
     pub drain: Duration,
     /// How long a poisoned server goes on before it ends.
     pub failstop_linger: Duration,
+}
+
+impl ServerConfig {
+    /// The names that the intake answers to beside its addresses: that of the public address and the further ones.
+    /// None: it answers to every name.
+    pub(crate) fn intake_names(&self) -> Vec<String> {
+        let uri = self.public_url.as_ref().and_then(|url| url.parse::<http::Uri>().ok());
+        let public = uri.as_ref().and_then(http::Uri::host).map(str::to_ascii_lowercase);
+        public.into_iter().chain(self.intake_hosts.iter().cloned()).collect()
+    }
+}
+
+/// The header in which a trusted proxy says for whom it asks. Only one is read: a proxy that writes one passes the
+/// other on as the client sent it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ProxyHeader {
+    /// What nearly all proxies write.
+    #[default]
+    XForwardedFor,
+    /// RFC 7239.
+    Forwarded,
+}
+
+impl ProxyHeader {
+    /// Its name in lower case.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::XForwardedFor => "x-forwarded-for",
+            Self::Forwarded => "forwarded",
+        }
+    }
+}
+
+/// How many requests a source takes in a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RateLimit {
+    /// So many, also all at once; at least 1.
+    pub requests: u32,
+    /// The time in which they are given anew, evenly.
+    pub per: Duration,
+}
+
+impl fmt::Display for RateLimit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let unit = match self.per.as_secs() {
+            60 => "m",
+            3600 => "h",
+            _ => "s",
+        };
+        write!(f, "{}/{unit}", self.requests)
+    }
 }
 
 /// `[store]`.

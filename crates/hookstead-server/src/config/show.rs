@@ -78,6 +78,9 @@ impl Config {
             ("server.intake", quoted(&server.intake.to_string())),
             ("server.admin", quoted(&server.admin.to_string())),
             ("server.public_url", quoted(server.public_url.as_deref().unwrap_or_default())),
+            ("server.intake_hosts", format!("{:?}", server.intake_hosts)),
+            ("server.trusted_proxies", format!("{:?}", texts(&server.trusted_proxies))),
+            ("server.proxy_header", quoted(server.proxy_header.as_str())),
             ("server.admin_hosts", format!("{:?}", server.admin_hosts)),
             ("server.drain", duration(server.drain)),
             ("server.failstop_linger", duration(server.failstop_linger)),
@@ -118,6 +121,7 @@ impl Config {
             source.event_type.as_ref().map(|place| ("type", quoted(&place.to_string()))),
             Some(("on_conflict", quoted(on_conflict(source.on_conflict)))),
             Some(("body", quoted(&format_size(source.body_bytes_max)))),
+            source.rate.map(|rate| ("rate", quoted(&rate.to_string()))),
             source.success_status.map(|status| ("success_status", status.to_string())),
         ];
         let shown = |(name, value): (&str, String)| {
@@ -127,6 +131,10 @@ impl Config {
         };
         entries.into_iter().flatten().map(shown).collect()
     }
+}
+
+fn texts(values: &[impl ToString]) -> Vec<String> {
+    values.iter().map(ToString::to_string).collect()
 }
 
 fn identity(rule: &IdentityRule) -> String {

@@ -13,6 +13,8 @@ use super::keys::{SCHEME_KEYS, names};
 use super::problem::did_you_mean;
 use super::reader::Section;
 use super::secret::{FoundSecret, Lookup, SecretReference};
+use super::settings::RateLimit;
+use super::values::rate;
 use crate::limits::BODY_BYTES_CEILING;
 
 /// The largest tolerance that a source may ask for.
@@ -39,6 +41,8 @@ pub struct SourceConfig {
     pub on_conflict: OnConflict,
     /// The largest body in bytes.
     pub body_bytes_max: u64,
+    /// How many requests it takes in a time; `None`: as many as come.
+    pub rate: Option<RateLimit>,
     /// One status for every success.
     pub success_status: Option<u16>,
 }
@@ -79,6 +83,7 @@ fn source(name: SourceName, section: &Section<'_>, surroundings: &Surroundings<'
     });
     let on_conflict = section.parsed("on_conflict", on_conflict);
     let body = section.size("body", 1..=BODY_BYTES_CEILING);
+    let rate = section.parsed("rate", rate);
     let success = section.integer("success_status", 200..=299);
     let (provider, found) = (provider?, found?);
     let record_max = provider.body_bytes_max();
@@ -91,6 +96,7 @@ fn source(name: SourceName, section: &Section<'_>, surroundings: &Surroundings<'
         event_type: event_type.map(|at| at.value),
         on_conflict: on_conflict.map_or(OnConflict::Refuse, |at| at.value),
         body_bytes_max: body.map(|at| at.value).or(record_max).unwrap_or(surroundings.body_bytes_max),
+        rate: rate.map(|at| at.value),
         success_status: success.and_then(|at| u16::try_from(at.value).ok()),
         provider,
     };

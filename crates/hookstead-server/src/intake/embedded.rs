@@ -13,6 +13,7 @@ use axum::routing::any;
 use hookstead::Inbox;
 
 use super::budget::BodyBudget;
+use super::gate::Gate;
 use super::service::{Intake, Setting};
 use crate::limits::{BODY_MEMORY_BYTES, BODY_TIME};
 
@@ -70,7 +71,8 @@ impl Default for IntakeOptions {
 /// ```
 pub fn intake(inbox: &Inbox, options: IntakeOptions) -> Router {
     let budget = BodyBudget::new(options.body_memory_bytes);
-    let intake = Arc::new(Intake::new(inbox.clone(), budget, options.body_time, Setting::Router));
+    let intake =
+        Arc::new(Intake::new(inbox.clone(), budget, options.body_time, Gate::default(), Setting::Router));
     let answer = move |request: Request| answer(intake.clone(), request);
     // Every method comes here, so that a wrong one is answered as everywhere.
     Router::new().route("/{source}", any(answer.clone())).route("/{source}/", any(answer))

@@ -6,11 +6,15 @@ mod body;
 mod budget;
 mod embedded;
 mod framing;
+mod gate;
 mod head;
+mod proxies;
+mod rate;
 mod route;
 mod service;
 mod throttle;
 
 pub(crate) use budget::BodyBudget;
 pub use embedded::{IntakeOptions, intake};
+pub(crate) use gate::Gate;
 pub(crate) use service::{Intake, Setting};

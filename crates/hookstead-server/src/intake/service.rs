@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use hookstead::verify::RejectionClass;
 use hookstead::{Health, Inbox, Incoming as IncomingRequest, Received, Refusal, Source, Unavailable};
-use http::header::{ALLOW, CONNECTION, EXPECT, HeaderName, HeaderValue};
+use http::header::{ALLOW, CONNECTION, EXPECT, HeaderName, HeaderValue, RETRY_AFTER};
 use http::request::Parts;
 use http::{HeaderMap, Method, Request, Response};
 use http_body_util::Full;
@@ -18,7 +18,9 @@ use tokio::sync::watch;
 
 use super::body::{BodyFault, BodyLimits, ReadBody, announced, read, skip};
 use super::budget::BodyBudget;
+use super::gate::{Gate, host};
 use super::head::HeadCheck;
+use super::rate::retry_after_s;
 use super::route::{Mount, Route, route};
 use super::throttle::Throttle;
 use super::{answer, framing};
@@ -32,6 +34,7 @@ pub(crate) struct Intake {
     health: watch::Receiver<Health>,
     budget: Arc<BodyBudget>,
     body_time: Duration,
+    gate: Gate,
     setting: Setting,
     heads: HashMap<String, HeadCheck>,
     /// For what strangers cause.
@@ -54,6 +57,8 @@ struct Refused<B> {
     /// What is left of the request.
     rest: Rest<B>,
     allow: Option<&'static str>,
+    /// When there is room again, where that is known better than by the problem alone.
+    retry_after_s: Option<u32>,
 }
 
 /// What is left of a request when its answer is known.
@@ -68,18 +73,29 @@ enum Rest<B> {
 
 impl<B> Refused<B> {
     fn new(problem: Problem, rest: Rest<B>) -> Self {
-        Self { problem, rest, allow: None }
+        Self { problem, rest, allow: None, retry_after_s: None }
+    }
+
+    /// By the rate of its source, which takes one again after `wait`.
+    fn over_rate(wait: Duration, rest: Rest<B>) -> Self {
+        Self { retry_after_s: Some(retry_after_s(wait)), ..Self::new(Problem::Rate, rest) }
     }
 }
 
 impl Intake {
-    pub(crate) fn new(inbox: Inbox, budget: Arc<BodyBudget>, body_time: Duration, setting: Setting) -> Self {
+    pub(crate) fn new(
+        inbox: Inbox,
+        budget: Arc<BodyBudget>,
+        body_time: Duration,
+        gate: Gate,
+        setting: Setting,
+    ) -> Self {
         let heads = inbox
             .sources()
             .filter_map(|source| Some((source.name().to_string(), HeadCheck::of(source)?)))
             .collect();
         let (refusals, failures) = (Throttle::new(), Throttle::new());
-        Self { health: inbox.health(), inbox, budget, body_time, setting, heads, refusals, failures }
+        Self { health: inbox.health(), inbox, budget, body_time, gate, setting, heads, refusals, failures }
     }
 
     /// Answers one request. Without a `peer` nobody knows where it came from.
@@ -89,7 +105,12 @@ impl Intake {
     {
         let (head, body) = request.into_parts();
         let chunked = framing::is_chunked(&head.headers);
-        let mut response = match self.take_in(&head, body, peer).await {
+        let client = peer.map(|peer| self.gate.client(peer, &head.headers));
+        let taken_in = match self.gate.enter(peer, client) {
+            Ok(_place_until_the_answer) => self.take_in(&head, body, client).await,
+            Err(problem) => Err(Refused::new(problem, Rest::Body(body))),
+        };
+        let mut response = match taken_in {
             Ok(response) => response,
             Err(refused) => self.refuse(&head, refused).await,
         };
@@ -116,6 +137,10 @@ impl Intake {
             Route::None => return Err(Refused::new(Problem::NotFound, Rest::Body(body))),
             Route::Source(name) => self.inbox.source(name),
         };
+        if !self.gate.serves(head) {
+            self.log_host(head, peer);
+            return Err(Refused::new(Problem::HostNotAllowed, Rest::Body(body)));
+        }
         let Some(source) = source else {
             return Err(Refused::new(Problem::UnknownSource, Rest::Body(body)));
         };
@@ -123,8 +148,16 @@ impl Intake {
             return Err(Refused { allow: Some("POST"), ..Refused::new(Problem::Method, Rest::Body(body)) });
         }
         let length = announced(&body);
+        if let Some(wait) = self.gate.wait(source) {
+            self.log_unread(source, Problem::Rate, length, peer);
+            return Err(Refused::over_rate(wait, Rest::Body(body)));
+        }
         let read = self.read_body(head, source, body).await;
         let read = read.inspect_err(|refused| self.log_unread(source, refused.problem, length, peer))?;
+        self.gate.count(source).map_err(|wait| {
+            self.log_unread(source, Problem::Rate, length, peer);
+            Refused::over_rate(wait, Rest::Nothing)
+        })?;
         self.receive(head, source, read, peer).await.map_err(|problem| Refused::new(problem, Rest::Nothing))
     }
 
@@ -230,6 +263,9 @@ impl Intake {
             }
             Ok(Received::Handshake(handshake)) => Ok(answer::handshake(handshake)),
             Err(refusal) => {
+                if matches!(refusal, Refusal::Rejected(_)) {
+                    self.gate.uncount(source);
+                }
                 self.log(source, &refusal, peer);
                 Err(problem_of_refusal(&refusal))
             }
@@ -242,6 +278,9 @@ impl Intake {
         B: Body<Data = Bytes> + Unpin,
     {
         let mut response = refused.problem.response();
+        if let Some(seconds) = refused.retry_after_s {
+            response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
+        }
         if let Some(allow) = refused.allow {
             response.headers_mut().insert(ALLOW, HeaderValue::from_static(allow));
         }
@@ -293,7 +332,22 @@ impl Intake {
             log.suppressed = suppressed, "a request was refused before its body was read"
         );
     }
+
+    /// As [`log`](Self::log), for a request that names another host than ours: mostly a proxy whose setting or a
+    /// name that the configuration lacks.
+    fn log_host(&self, head: &Parts, peer: Option<IpAddr>) {
+        let Some(suppressed) = self.refusals.admit(Instant::now()) else { return };
+        let host: String = host(head).unwrap_or_default().chars().take(HOST_LOGGED_BYTES_MAX).collect();
+        tracing::info!(
+            refusal.code = Problem::HostNotAllowed.code(), http.host = ?host,
+            peer.address = peer.map(tracing::field::display), log.suppressed = suppressed,
+            "a request for another host was refused; if it is one of yours, add it to intake_hosts in [server]"
+        );
+    }
 }
+
+/// The longest host name that is logged: what DNS allows.
+const HOST_LOGGED_BYTES_MAX: usize = 253;
 
 fn is_small(body: &impl Body) -> bool {
     announced(body).is_some_and(|announced| announced <= HEAD_BYTES_MAX as u64)

@@ -4,12 +4,16 @@ use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use crate::network::Networks;
+
 /// The connections of a listener.
 #[derive(Debug)]
 pub(crate) struct Connections {
     all_max: usize,
     /// `None`: addresses are not counted.
     per_address_max: Option<usize>,
+    /// Whose addresses are not counted either: many come from there.
+    exempt: Networks,
     open: Mutex<Open>,
 }
 
@@ -37,13 +41,14 @@ pub(crate) enum NoPlace {
 }
 
 impl Connections {
-    pub(crate) fn new(all_max: usize, per_address_max: Option<usize>) -> Arc<Self> {
-        Arc::new(Self { all_max, per_address_max, open: Mutex::default() })
+    pub(crate) fn new(all_max: usize, per_address_max: Option<usize>, exempt: Networks) -> Arc<Self> {
+        Arc::new(Self { all_max, per_address_max, exempt, open: Mutex::default() })
     }
 
     /// Takes a place for a connection from `address`.
     pub(crate) fn take(self: &Arc<Self>, address: IpAddr) -> Result<Place, NoPlace> {
-        let counted_as = self.per_address_max.and_then(|max| Some((counted_as(address)?, max)));
+        let counted = |max| Some((counted_as(address)?, max));
+        let counted_as = self.per_address_max.and_then(counted).filter(|_| !self.exempt.contain(address));
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         if open.all >= self.all_max {
             return Err(NoPlace::All);
@@ -107,7 +112,7 @@ mod tests {
 
     #[test]
     fn addresses_are_bounded_and_places_come_back() {
-        let connections = Connections::new(10, Some(2));
+        let connections = Connections::new(10, Some(2), Networks::default());
         let first = take(&connections, "192.0.2.1").unwrap();
         let _second = take(&connections, "::ffff:192.0.2.1").unwrap();
         assert_eq!(take(&connections, "192.0.2.1").unwrap_err(), NoPlace::Address);
@@ -118,15 +123,24 @@ mod tests {
 
     #[test]
     fn one_network_of_ipv6_is_one_address() {
-        let connections = Connections::new(10, Some(1));
+        let connections = Connections::new(10, Some(1), Networks::default());
         let _first = take(&connections, "2001:db8:1:2::1").unwrap();
         assert_eq!(take(&connections, "2001:db8:1:2:ffff::9").unwrap_err(), NoPlace::Address);
         assert!(take(&connections, "2001:db8:1:3::1").is_ok());
     }
 
     #[test]
+    fn a_trusted_proxy_counts_only_in_all() {
+        let proxies = ["10.0.0.0/8".parse().unwrap()];
+        let connections = Connections::new(3, Some(1), Networks::from(proxies.as_slice()));
+        let _places = ["10.0.0.1", "::ffff:10.0.0.1"].map(|address| take(&connections, address).unwrap());
+        let _other = take(&connections, "11.0.0.1").unwrap();
+        assert_eq!(take(&connections, "10.0.0.1").unwrap_err(), NoPlace::All);
+    }
+
+    #[test]
     fn loopback_counts_only_in_all() {
-        let connections = Connections::new(3, Some(1));
+        let connections = Connections::new(3, Some(1), Networks::default());
         let places: Vec<_> =
             ["127.0.0.1", "127.0.0.1", "::1"].map(|address| take(&connections, address)).into();
         assert!(places.iter().all(Result::is_ok));

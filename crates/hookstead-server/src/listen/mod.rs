@@ -8,5 +8,5 @@ mod timed;
 
 pub(crate) use accept::{Listening, Stop, bind, serve};
 pub(crate) use activity::Unread;
-pub(crate) use connections::Connections;
+pub(crate) use connections::{Connections, Place};
 pub(crate) use timed::Times;

@@ -17,9 +17,10 @@ use super::outcome::{ServerFacts, StartError};
 use super::server::Task;
 use crate::api::{Api, Hosts, Places, router};
 use crate::config::Config;
-use crate::intake::{BodyBudget, Intake, Setting};
+use crate::intake::{BodyBudget, Gate, Intake, Setting};
 use crate::limits::{ADMIN_CONNECTIONS_MAX, CHANGES_MAX, READS_MAX};
 use crate::listen::{Connections, Listening, Stop, Times, bind, serve};
+use crate::network::Networks;
 use crate::open::open_inbox;
 use crate::tokens::Tokens;
 
@@ -108,16 +109,19 @@ pub(super) fn start_intake(
     config: &Config,
     inbox: &Inbox,
     budget: &Arc<BodyBudget>,
+    addresses: Addresses,
 ) -> Task {
     let limits = &config.limits;
     let (stop, stopped) = watch::channel(Stop::default());
     let setting = Setting::Listener(stopped.clone());
-    let intake = Arc::new(Intake::new(inbox.clone(), budget.clone(), limits.body_time, setting));
+    let gate = Gate::of(config, addresses.intake);
+    let intake = Arc::new(Intake::new(inbox.clone(), budget.clone(), limits.body_time, gate, setting));
     let answer = move |request: Request<Incoming>, peer: SocketAddr| {
         let intake = intake.clone();
         async move { intake.answer(request, Some(peer.ip())).await }
     };
-    let connections = Connections::new(limits.connections, Some(limits.connections_per_address));
+    let proxies = Networks::from(config.server.trusted_proxies.as_slice());
+    let connections = Connections::new(limits.connections, Some(limits.connections_per_address), proxies);
     let listening = Listening { listener, connections, times: times(config) };
     Task { stop, handle: tokio::spawn(serve(listening, answer, stopped)) }
 }
@@ -149,7 +153,7 @@ pub(super) fn start_admin(
         async move { answered.await.unwrap_or_else(|never| match never {}) }
     };
     let (stop, stopped) = watch::channel(Stop::default());
-    let connections = Connections::new(ADMIN_CONNECTIONS_MAX, None);
+    let connections = Connections::new(ADMIN_CONNECTIONS_MAX, None, Networks::default());
     let listening = Listening { listener, connections, times: times(config) };
     Task { stop, handle: tokio::spawn(serve(listening, answer, stopped)) }
 }

@@ -57,7 +57,7 @@ impl Server {
         parts::write_owner_record(&inbox, addresses)?;
         let facts = parts::facts(&config, &inbox, addresses);
         let budget = BodyBudget::new(config.limits.body_memory);
-        let intake = parts::start_intake(intake, &config, &inbox, &budget);
+        let intake = parts::start_intake(intake, &config, &inbox, &budget, addresses);
         let stop = intake.stop.subscribe();
         let admin = parts::start_admin(admin, &config, &inbox, tokens, addresses, stop);
         tracing::info!(
