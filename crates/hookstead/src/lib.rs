@@ -29,6 +29,7 @@ mod processor;
 mod receive;
 mod record;
 mod replay;
+pub mod sink;
 mod source;
 mod work;
 
