@@ -1,7 +1,7 @@
 //! The accept loop: one task that takes connections, one task for each of them, and an orderly end.
 //!
-//! Nothing here is shared between two loops but the count of connections, so a runtime a core can run one
-//! loop each on clones of one listener.
+//! A runtime a core runs one loop each, on clones of one listener. Nothing is shared between the loops but the
+//! count of connections and their even spread; see `share`.
 
 use std::convert::Infallible;
 use std::error::Error;
@@ -23,7 +23,8 @@ use tokio::task::{JoinError, JoinSet};
 use tokio::time::Instant;
 
 use super::activity::{Activity, Phase, Unread};
-use super::connections::{Connections, NoPlace, Place};
+use super::connections::{Connections, NoPlace};
+use super::share::{Given, Held, Share};
 use super::timed::{TimedStream, Times};
 use crate::limits::{ACCEPT_PAUSE, BACKLOG, HEAD_BYTES_MAX, HEADER_FIELDS_MAX, SILENT_GRACE};
 
@@ -38,6 +39,8 @@ const NO_PLACE: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\n\
 pub(crate) struct Listening {
     pub(crate) listener: TcpListener,
     pub(crate) connections: Arc<Connections>,
+    /// This loop's part of the connections.
+    pub(crate) share: Share,
     pub(crate) times: Times,
 }
 
@@ -68,31 +71,45 @@ where
     F: Future<Output = Response<B>> + Send + 'static,
     B: Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>> + Send + 'static,
 {
-    let Listening { listener, connections, times } = listening;
+    let Listening { listener, connections, mut share, times } = listening;
     let mut tasks = JoinSet::new();
     let begin =
-        |tasks: &mut JoinSet<()>, stream: TcpStream, peer: SocketAddr, stop: &watch::Receiver<Stop>| {
-            match connections.take(peer.ip()) {
-                Ok(place) => {
-                    let answer = answer.clone();
-                    let answer = move |request| answer(request, peer);
-                    tasks.spawn(connection(stream, place, answer, times, stop.clone()));
-                }
-                Err(no_place) => turn_away(&stream, peer, no_place),
-            }
+        |tasks: &mut JoinSet<()>, stream: TcpStream, peer, held: Held, stop: &watch::Receiver<Stop>| {
+            let answer = answer.clone();
+            let answer = move |request| answer(request, peer);
+            tasks.spawn(connection(stream, held, answer, times, stop.clone()));
         };
     let until = loop {
         tokio::select! {
             until = stopped(&mut stop) => break until,
             accepted = listener.accept() => match accepted {
-                Ok((stream, peer)) => begin(&mut tasks, stream, peer, &stop),
+                Ok((stream, peer)) => {
+                    if let Some((stream, held)) = take(stream, peer, &connections, &share) {
+                        begin(&mut tasks, stream, peer, held, &stop);
+                    }
+                }
                 Err(error) => pause(&error).await,
             },
+            given = share.given() => {
+                let peer = given.peer;
+                if let Some((stream, held)) = received(given) {
+                    begin(&mut tasks, stream, peer, held, &stop);
+                }
+            }
             Some(ended) = tasks.join_next() => report(ended),
         }
     };
+    for given in share.close() {
+        let peer = given.peer;
+        if let Some((stream, held)) = received(given) {
+            begin(&mut tasks, stream, peer, held, &stop);
+        }
+    }
     for (stream, peer) in waiting(listener) {
-        begin(&mut tasks, stream, peer, &stop);
+        match connections.take(peer.ip()) {
+            Ok(place) => begin(&mut tasks, stream, peer, share.keep(place), &stop),
+            Err(no_place) => turn_away(&stream, peer, no_place),
+        }
     }
     let all_ended = async {
         while let Some(ended) = tasks.join_next().await {
@@ -103,6 +120,40 @@ where
         tracing::warn!(connections.open = tasks.len(), "connections were cut: the time to finish is over");
         tasks.shutdown().await;
     }
+}
+
+/// A new connection, with its place, if there is one and this loop is the one to serve it.
+fn take(
+    stream: TcpStream,
+    peer: SocketAddr,
+    connections: &Arc<Connections>,
+    share: &Share,
+) -> Option<(TcpStream, Held)> {
+    let place = match connections.take(peer.ip()) {
+        Ok(place) => place,
+        Err(no_place) => {
+            turn_away(&stream, peer, no_place);
+            return None;
+        }
+    };
+    let held = share.keep(place);
+    if !share.leads() {
+        return Some((stream, held));
+    }
+    // Out of this runtime, whoever serves it: a stream belongs to the runtime that it was made in.
+    let stream = stream.into_std().inspect_err(lost).ok()?;
+    share.give(Given { stream, peer, held }).err().and_then(received)
+}
+
+/// A connection that comes from another runtime.
+fn received(given: Given) -> Option<(TcpStream, Held)> {
+    let Given { stream, held, .. } = given;
+    TcpStream::from_std(stream).inspect_err(lost).ok().map(|stream| (stream, held))
+}
+
+/// No memory or no handles in the kernel: the sender sees its connection end.
+fn lost(error: &io::Error) {
+    tracing::warn!(error = %error, "a connection was lost on the way to the thread that serves it");
 }
 
 /// A connection's task ends without a word, unless the program has a fault.
@@ -159,7 +210,7 @@ fn turn_away(stream: &TcpStream, peer: SocketAddr, no_place: NoPlace) {
 /// One connection, from its first byte to its last.
 async fn connection<F, B>(
     stream: TcpStream,
-    place: Place,
+    held: Held,
     answer: impl Fn(Request<Incoming>) -> F + Send + Sync,
     times: Times,
     mut stop: watch::Receiver<Stop>,
@@ -167,7 +218,7 @@ async fn connection<F, B>(
     F: Future<Output = Response<B>> + Send,
     B: Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>> + Send + 'static,
 {
-    let _place = place;
+    let _until_it_ends = held;
     // Answers are small and written whole: waiting for more of them would only add latency.
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(error = %error, "the connection was gone before it was served");

@@ -4,9 +4,11 @@
 mod accept;
 mod activity;
 mod connections;
+mod share;
 mod timed;
 
 pub(crate) use accept::{Listening, Stop, bind, serve};
 pub(crate) use activity::Unread;
 pub(crate) use connections::{Connections, Place};
+pub(crate) use share::Share;
 pub(crate) use timed::Times;

@@ -1,5 +1,6 @@
 //! A server as a whole: putting it together, running it, ending it.
 
+mod loops;
 mod outcome;
 mod parts;
 mod server;

@@ -13,13 +13,14 @@ use hyper_util::service::TowerToHyperService;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
+use super::loops::{Common, Loops};
 use super::outcome::{ServerFacts, StartError};
 use super::server::Task;
 use crate::api::{Api, Hosts, Places, router};
 use crate::config::Config;
 use crate::intake::{BodyBudget, Gate, Intake, Setting};
 use crate::limits::{ADMIN_CONNECTIONS_MAX, CHANGES_MAX, READS_MAX};
-use crate::listen::{Connections, Listening, Stop, Times, bind, serve};
+use crate::listen::{Connections, Listening, Share, Stop, Times, bind, serve};
 use crate::network::Networks;
 use crate::open::open_inbox;
 use crate::tokens::Tokens;
@@ -103,27 +104,33 @@ fn times(config: &Config) -> Times {
     }
 }
 
-/// Starts the intake's accept loop.
-pub(super) fn start_intake(
+/// Starts the intake's accept loops.
+pub(super) async fn start_intake(
     listener: TcpListener,
     config: &Config,
     inbox: &Inbox,
     budget: &Arc<BodyBudget>,
     addresses: Addresses,
-) -> Task {
+) -> Result<Loops, StartError> {
     let limits = &config.limits;
     let (stop, stopped) = watch::channel(Stop::default());
     let setting = Setting::Listener(stopped.clone());
     let gate = Gate::of(config, addresses.intake);
     let intake = Arc::new(Intake::new(inbox.clone(), budget.clone(), limits.body_time, gate, setting));
-    let answer = move |request: Request<Incoming>, peer: SocketAddr| {
+    let serve = move |listening: Listening| {
         let intake = intake.clone();
-        async move { intake.answer(request, Some(peer.ip())).await }
+        let answer = move |request: Request<Incoming>, peer: SocketAddr| {
+            let intake = intake.clone();
+            async move { intake.answer(request, Some(peer.ip())).await }
+        };
+        serve(listening, answer, stopped.clone())
     };
     let proxies = Networks::from(config.server.trusted_proxies.as_slice());
     let connections = Connections::new(limits.connections, Some(limits.connections_per_address), proxies);
-    let listening = Listening { listener, connections, times: times(config) };
-    Task { stop, handle: tokio::spawn(serve(listening, answer, stopped)) }
+    let failed = |source| StartError::Listen { listener: "intake", address: config.server.intake, source };
+    let listener = listener.into_std().map_err(failed)?;
+    let common = Common { listener, connections, times: times(config) };
+    Loops::start(common, stop, serve).await.map_err(failed)
 }
 
 /// Starts the admin listener's accept loop.
@@ -154,6 +161,6 @@ pub(super) fn start_admin(
     };
     let (stop, stopped) = watch::channel(Stop::default());
     let connections = Connections::new(ADMIN_CONNECTIONS_MAX, None, Networks::default());
-    let listening = Listening { listener, connections, times: times(config) };
+    let listening = Listening { listener, connections, share: Share::alone(), times: times(config) };
     Task { stop, handle: tokio::spawn(serve(listening, answer, stopped)) }
 }

@@ -1,4 +1,5 @@
-//! A running server: both listeners, the inbox between them, and how it starts and ends.
+//! A running server: both listeners, the inbox between them, and how it starts and ends. The intake has a runtime a
+//! core, see `loops`; everything else runs in the runtime that the server was started in.
 //!
 //! Start: data folder, tokens, both addresses bound, store opened and proved, addresses written to the store's
 //! owner record; only then is anything accepted. Stop: the intake accepts nothing new and answers what it has,
@@ -13,6 +14,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::{Duration, Instant};
 
+use super::loops::Loops;
 use super::outcome::{RunOutcome, ServerFacts, StartError};
 use super::parts;
 use crate::config::Config;
@@ -29,7 +31,7 @@ pub struct Server {
     facts: ServerFacts,
     inbox: Inbox,
     budget: Arc<BodyBudget>,
-    intake: Task,
+    intake: Loops,
     admin: Task,
     drain: Duration,
     failstop_linger: Duration,
@@ -57,7 +59,7 @@ impl Server {
         parts::write_owner_record(&inbox, addresses)?;
         let facts = parts::facts(&config, &inbox, addresses);
         let budget = BodyBudget::new(config.limits.body_memory);
-        let intake = parts::start_intake(intake, &config, &inbox, &budget, addresses);
+        let intake = parts::start_intake(intake, &config, &inbox, &budget, addresses).await?;
         let stop = intake.stop.subscribe();
         let admin = parts::start_admin(admin, &config, &inbox, tokens, addresses, stop);
         tracing::info!(
