@@ -14,9 +14,11 @@ mod deny;
 mod docs;
 mod install;
 mod kills;
+mod longer;
 mod run;
 mod senders;
 mod setup;
+mod storms;
 mod test;
 
 use std::path::PathBuf;
@@ -68,6 +70,17 @@ enum Command {
         #[arg(long, value_name = "N")]
         seed: Option<u64>,
     },
+    /// Send thousands of retries and conflicts at once, and show what became of each id
+    ///
+    /// A release build of the server gets so many retries of one id that are all under way at once, then as many
+    /// requests under ten ids that are taken, each with one byte changed. One event an id, every conflict 409, the
+    /// other bytes kept once a digest, nothing altered; also after SIGKILL.
+    #[command(after_help = "Example:\n  cargo xtask storms")]
+    Storms {
+        /// How many retries, and how many conflicts
+        #[arg(long, default_value_t = 10_000, value_name = "N", value_parser = clap::value_parser!(u32).range(100..=100_000))]
+        count: u32,
+    },
     Bench(bench::Bench),
     /// Run the code blocks of README.md, CONTRIBUTING.md, the crates' README.md and docs/
     ///
@@ -87,6 +100,7 @@ fn main() -> ExitCode {
         Command::Test { filter, options } => test::run(filter.as_deref(), &options),
         Command::Setup => setup::run(),
         Command::Kills { count, seed } => kills::run(count, seed),
+        Command::Storms { count } => storms::run(count),
         Command::Bench(arguments) => bench::run(arguments),
         Command::Docs { files } => docs::run(&files),
     };

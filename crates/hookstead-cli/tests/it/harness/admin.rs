@@ -31,16 +31,25 @@ impl Admin {
 
     /// All events, over as many pages as it takes.
     pub(crate) fn events(&mut self) -> Vec<Value> {
-        let mut events = Vec::new();
-        let mut target = "/v1/events".to_owned();
+        self.list("events")
+    }
+
+    /// All conflicts that nobody has decided.
+    pub(crate) fn conflicts(&mut self) -> Vec<Value> {
+        self.list("conflicts")
+    }
+
+    fn list(&mut self, name: &str) -> Vec<Value> {
+        let mut items = Vec::new();
+        let mut target = format!("/v1/{name}");
         loop {
             let page = self.get(&target);
             assert_eq!(page.status, 200, "{target}: {page}");
             let page = page.json();
-            events.extend(page["events"].as_array().expect("a list of events").iter().cloned());
+            items.extend(page[name].as_array().expect("a list").iter().cloned());
             match page["next"].as_str() {
-                Some(next) => target = format!("/v1/events?after={next}"),
-                None => return events,
+                Some(next) => target = format!("/v1/{name}?after={next}"),
+                None => return items,
             }
         }
     }

@@ -62,6 +62,11 @@ impl Connection {
         self.stream.get_mut().write_all(bytes)
     }
 
+    /// The same connection once more, to send from another thread than the one that reads.
+    pub(crate) fn sending_half(&self) -> Result<Self> {
+        Ok(Self { stream: BufReader::new(self.stream.get_ref().try_clone()?) })
+    }
+
     /// Says that nothing more will be sent; answers can still be read.
     pub(crate) fn finish_sending(&mut self) -> Result<()> {
         self.stream.get_ref().shutdown(Shutdown::Write)

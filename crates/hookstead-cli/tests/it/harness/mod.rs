@@ -1,15 +1,21 @@
 //! What the tests share: a project on disk, the server as a process, and a client that sends exact bytes.
 
+mod acknowledged;
 mod admin;
+mod evidence;
 mod http;
 mod project;
 mod random;
 mod request;
 mod server;
+mod tmpfs;
 
+pub(crate) use acknowledged::{Events, Losses};
 pub(crate) use admin::Admin;
+pub(crate) use evidence::{Evidence, size_from};
 pub(crate) use http::{Connection, Reply};
 pub(crate) use project::{Project, StoreKind};
 pub(crate) use random::Random;
 pub(crate) use request::{Request, SECRET, SOURCE, signature, unix_time};
 pub(crate) use server::{Server, send_signal};
+pub(crate) use tmpfs::Tmpfs;

@@ -27,16 +27,32 @@ impl fmt::Debug for Printed {
 }
 
 /// The kinds of stores that keep their promise over a crash.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StoreKind {
     Sqlite,
     Files,
+}
+
+impl StoreKind {
+    /// Both.
+    pub(crate) const ALL: [Self; 2] = [Self::Sqlite, Self::Files];
+
+    /// As a configuration begins its URL.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Sqlite => "sqlite",
+            Self::Files => "files",
+        }
+    }
 }
 
 /// A folder with a configuration, and the environment that goes with it.
 pub(crate) struct Project {
     folder: TempDir,
     store: StoreKind,
+    /// Where the store is, if not in `folder`.
+    store_folder: Option<PathBuf>,
+    store_keys: String,
     sources: String,
     limits: String,
     server: String,
@@ -51,6 +67,8 @@ impl Project {
         let empty = Self {
             folder,
             store: StoreKind::Sqlite,
+            store_folder: None,
+            store_keys: String::new(),
             sources: String::new(),
             limits: String::new(),
             server: String::new(),
@@ -63,6 +81,18 @@ impl Project {
     /// Chooses the store.
     pub(crate) fn on(mut self, store: StoreKind) -> Self {
         self.store = store;
+        self
+    }
+
+    /// Puts the store into another folder than everything else.
+    pub(crate) fn store_in(mut self, folder: &Path) -> Self {
+        self.store_folder = Some(folder.to_owned());
+        self
+    }
+
+    /// Sets a key of `[store]`; the value as TOML.
+    pub(crate) fn store_key(mut self, key: &str, value: &str) -> Self {
+        writeln!(self.store_keys, "{key} = {value}").expect("a string takes all");
         self
     }
 
@@ -138,14 +168,15 @@ impl Project {
     }
 
     fn write_config(&self) -> PathBuf {
-        let Self { sources, limits, server, intake, .. } = self;
+        let Self { sources, limits, server, intake, store_keys, .. } = self;
+        let folder = self.store_folder.as_deref().unwrap_or(self.data());
         let store = match self.store {
-            StoreKind::Sqlite => format!("sqlite:{}", self.data().join("hookstead.db").display()),
-            StoreKind::Files => format!("files:{}", self.data().join("inbox").display()),
+            StoreKind::Sqlite => format!("sqlite:{}", folder.join("hookstead.db").display()),
+            StoreKind::Files => format!("files:{}", folder.join("inbox").display()),
         };
         let config = format!(
             "[server]\nintake = \"{intake}\"\nadmin = \"127.0.0.1:0\"\n{server}\n\
-             [store]\nurl = \"{store}\"\n\n[limits]\n{limits}\n{sources}"
+             [store]\nurl = \"{store}\"\n{store_keys}\n[limits]\n{limits}\n{sources}"
         );
         let file = self.folder.path().join("test.toml");
         fs::write(&file, config).expect("the configuration can be written");

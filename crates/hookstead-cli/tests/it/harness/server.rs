@@ -59,8 +59,10 @@ impl Server {
 
     /// A client of the admin listener with the token from the data folder.
     pub(crate) fn admin(&self) -> Admin {
-        let data = Path::new(self.ready["data"].as_str().expect("the data folder is told"));
-        let token = fs::read_to_string(data.join("admin.token")).expect("the token can be read");
+        let data = self.ready["data"].as_str().expect("the data folder is told");
+        // As the server sees it, which may have file systems of its own.
+        let data = format!("/proc/{}/root{data}", self.pid());
+        let token = fs::read_to_string(Path::new(&data).join("admin.token")).expect("the token can be read");
         Admin::new(self.address("admin"), token.trim())
     }
 
