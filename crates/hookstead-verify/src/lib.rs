@@ -83,3 +83,4 @@ pub use spec::{SchemeSpec, SpecError};
 pub use template::{Template, TemplateError};
 pub use verdict::{Reason, Rejection, RejectionClass};
 pub use verifier::{SECRETS_MAX, TOLERANCE_S_MAX, Verified, Verifier, VerifierError, VerifyOptions};
+pub use wire::json::{Pointer as JsonPointer, Scalar as JsonScalar};

@@ -110,10 +110,10 @@ pub enum OpenError {
     /// The store could not be opened.
     #[error(transparent)]
     Store(#[from] hookstead_store::OpenError),
-    /// The store was opened and refused to register a source.
-    #[error("register source `{name}`: {error}")]
+    /// The store was opened and refused to register a source or destination.
+    #[error("register `{name}`: {error}")]
     Register {
-        /// The source.
+        /// Its name.
         name: String,
         /// Why.
         error: Unavailable,
@@ -121,6 +121,12 @@ pub enum OpenError {
     /// Two sources have one name.
     #[error("there are two sources named `{0}`")]
     SourceTwice(String),
+    /// Two destinations have one name.
+    #[error("there are two destinations named `{0}`")]
+    DestinationTwice(String),
+    /// More destinations than [`DESTINATIONS_MAX`](crate::destination::DESTINATIONS_MAX).
+    #[error("there are {0} destinations, more than 256")]
+    TooManyDestinations(usize),
     /// The operating system gave no thread or no randomness.
     #[error("{doing}")]
     System {

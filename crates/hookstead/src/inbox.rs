@@ -1,6 +1,5 @@
 //! The inbox: sources, a store, and the committer between them.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use hookstead_core::{Clock, Register, Registered, SourceNumber, Store, Timestamp, Write, Written};
@@ -9,7 +8,9 @@ use tokio::sync::watch;
 
 use crate::clock::SystemClock;
 use crate::commit::{CommitLimits, Committer, Health, LaneName, Pending, commit_first};
+use crate::destination::Destination;
 use crate::error::{OpenError, Unavailable};
+use crate::routes::{self, Route, Table};
 use crate::source::Source;
 
 /// A durable inbox. Cloning it is cheap, and every clone is the same inbox.
@@ -26,7 +27,7 @@ struct Inner {
     committer: Committer,
     opened: hookstead_store::Opened,
     clock: Arc<dyn Clock>,
-    sources: HashMap<String, Arc<Source>>,
+    routes: Table,
 }
 
 /// What an inbox is opened with.
@@ -36,6 +37,7 @@ pub struct InboxBuilder {
     clock: Arc<dyn Clock>,
     limits: CommitLimits,
     sources: Vec<(Source, Registration)>,
+    destinations: Vec<Destination>,
 }
 
 /// When the store learns of a source.
@@ -88,25 +90,34 @@ impl InboxBuilder {
         self
     }
 
-    /// Opens the store, registers the sources and starts the committer. Blocks for as long as the disk takes.
+    /// Adds a destination: events that its filter wants are owed to it from now on. Working what is owed takes a
+    /// [`Dispatcher`](crate::Dispatcher), or, for a pull destination, somebody who claims.
+    #[must_use]
+    pub fn destination(mut self, destination: Destination) -> Self {
+        self.destinations.push(destination);
+        self
+    }
+
+    /// Opens the store, registers the sources and destinations and starts the committer. Blocks for as long as the disk takes.
     ///
     /// When it returns, the store has proved that it can commit. Refused with a reason and nothing touched:
     /// a store that another process holds, that is not ours, or that a newer version wrote.
     pub fn open(self) -> Result<Inbox, OpenError> {
+        routes::check(self.sources.iter().map(|(source, _)| source), &self.destinations)?;
         let opened = hookstead_store::open(&self.store, &self.options, self.clock.now())?;
-        let mut sources = HashMap::new();
+        let mut sources = Vec::with_capacity(self.sources.len());
         for (source, registration) in self.sources {
-            let name = source.name().to_string();
             if registration == Registration::AtStart {
                 register_first(opened.store.as_ref(), &source, self.clock.now())?;
             }
-            if sources.insert(name.clone(), Arc::new(source)).is_some() {
-                return Err(OpenError::SourceTwice(name));
-            }
+            sources.push(source);
         }
+        let now = self.clock.now();
+        let known = self.destinations.into_iter().map(|known| route_first(opened.store.as_ref(), known, now));
+        let routes = Table::new(sources, known.collect::<Result<_, _>>()?);
         let committer = Committer::start(opened.store.clone(), self.clock.clone(), self.limits)
             .map_err(|source| OpenError::System { doing: "start the committer", source })?;
-        Ok(Inbox { inner: Arc::new(Inner { committer, opened, clock: self.clock, sources }) })
+        Ok(Inbox { inner: Arc::new(Inner { committer, opened, clock: self.clock, routes }) })
     }
 }
 
@@ -119,17 +130,22 @@ impl Inbox {
             clock: Arc::new(SystemClock::new()),
             limits: CommitLimits::default(),
             sources: Vec::new(),
+            destinations: Vec::new(),
         }
     }
 
-    /// The source of this name.
-    pub fn source(&self, name: &str) -> Option<&Arc<Source>> {
-        self.inner.sources.get(name)
+    /// The source of this name, as it is configured at the moment.
+    pub fn source(&self, name: &str) -> Option<Arc<Source>> {
+        self.inner.routes.now().source(name).cloned()
     }
 
     /// All sources, in no order.
-    pub fn sources(&self) -> impl Iterator<Item = &Arc<Source>> {
-        self.inner.sources.values()
+    pub fn sources(&self) -> Vec<Arc<Source>> {
+        self.inner.routes.now().sources().cloned().collect()
+    }
+
+    pub(crate) fn routes(&self) -> &Table {
+        &self.inner.routes
     }
 
     /// The store, for reading. Its calls block. Writing goes through the inbox alone.
@@ -203,7 +219,16 @@ fn register_first(store: &dyn Store, source: &Source, now: Timestamp) -> Result<
     Ok(())
 }
 
-fn registration(source: &Source) -> Write {
+fn route_first(store: &dyn Store, destination: Destination, now: Timestamp) -> Result<Route, OpenError> {
+    let name = destination.name().to_string();
+    let answer = match commit_first(store, &[routes::register(&destination)], now) {
+        Ok(written) => written.into_iter().next().ok_or_else(no_registration),
+        Err(error) => Err(Unavailable::from(&error)),
+    };
+    routes::registered(destination, answer).map_err(|error| OpenError::Register { name, error })
+}
+
+pub(crate) fn registration(source: &Source) -> Write {
     Write::Register(Register::Source {
         name: source.name().clone(),
         identity_fingerprint: source.identity_fingerprint(),
@@ -214,7 +239,7 @@ fn no_registration() -> Unavailable {
     Unavailable::Failed("the store did not answer a registration".into())
 }
 
-fn number(answer: Result<Written, Unavailable>) -> Result<SourceNumber, Unavailable> {
+pub(crate) fn number(answer: Result<Written, Unavailable>) -> Result<SourceNumber, Unavailable> {
     let Written::Registered(Registered::Source { row, previous_fingerprint }) = answer? else {
         return Err(no_registration());
     };

@@ -23,19 +23,26 @@
 
 mod clock;
 mod commit;
+pub mod destination;
 mod error;
+pub mod filter;
 mod inbox;
 mod processor;
 mod receive;
 mod record;
 mod replay;
+mod routes;
 pub mod sink;
 mod source;
 mod work;
 
 pub use clock::SystemClock;
 pub use commit::{CommitLimits, Health};
+#[cfg(feature = "push")]
+pub use destination::PushOptions;
+pub use destination::{Destination, DestinationKind, DestinationOptions, ExecOptions, OnGone, PullOptions};
 pub use error::{OpenError, RecordError, Refusal, Unavailable};
+pub use filter::{Filter, FilterError};
 pub use hookstead_core as core;
 pub use hookstead_core::{AcceptReceipt, Outcome, SourceName};
 pub use hookstead_store as store;
@@ -45,5 +52,6 @@ pub use processor::Unreadable;
 pub use receive::{Incoming, Received};
 pub use record::BlockingInbox;
 pub use replay::ReplayError;
+pub use routes::{ReconfigureError, Route};
 pub use source::{BODY_BYTES_MAX, OnConflict, Source, SourceOptions};
 pub use work::{LeaseAnswer, LeaseWrite};

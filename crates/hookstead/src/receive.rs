@@ -69,17 +69,19 @@ impl Inbox {
             verified_by: Some(genuine.verified_by),
             comparison: None,
         };
-        let receipt = accepted(self.accept(identity, incoming.body, facts)?.await)?;
+        let receipt = accepted(self.accept(source, identity, incoming.body, facts)?.await)?;
         Ok(Received::Accepted(receipt))
     }
 
-    /// Queues an event for the next commit.
+    /// Queues an event for the next commit, with the deliveries that the configuration of this moment wants.
     pub(crate) fn accept(
         &self,
+        source: &Source,
         identity: Identity,
         body: Bytes,
-        facts: AcceptanceFacts,
+        mut facts: AcceptanceFacts,
     ) -> Result<crate::commit::Pending, Unavailable> {
+        facts.destinations = self.routes().now().wanted(source.name(), facts.event_type.as_deref(), &body);
         let key = &self.store().facts().identity_key;
         let acceptance = Acceptance::new(key, identity, body, facts, entropy()?);
         self.submit(LaneName::Accepts, Write::Accept(Box::new(acceptance)))

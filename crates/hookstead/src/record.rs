@@ -1,5 +1,7 @@
 //! Recording an event without any server: the caller has the bytes and answers for where they come from.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use hookstead_core::{AcceptReceipt, AcceptanceFacts, Identity, ProviderEventId, Scope};
 
@@ -38,9 +40,9 @@ impl Inbox {
         body: impl Into<Bytes>,
     ) -> Result<AcceptReceipt, RecordError> {
         let (source, id) = self.parts(source, event_id.as_ref())?;
-        let number = self.number_of(source).await?;
+        let number = self.number_of(&source).await?;
         let identity = Identity { source: number, scope: Scope::default(), id };
-        Ok(accepted(self.accept(identity, body.into(), self.facts())?.await)?)
+        Ok(accepted(self.accept(&source, identity, body.into(), self.facts())?.await)?)
     }
 
     /// The inbox for code that waits on its own thread.
@@ -48,7 +50,7 @@ impl Inbox {
         BlockingInbox(self.clone())
     }
 
-    fn parts(&self, source: &str, id: &[u8]) -> Result<(&Source, ProviderEventId), RecordError> {
+    fn parts(&self, source: &str, id: &[u8]) -> Result<(Arc<Source>, ProviderEventId), RecordError> {
         let unknown = || RecordError::UnknownSource(source.to_owned());
         Ok((self.source(source).ok_or_else(unknown)?, ProviderEventId::new(id)?))
     }
@@ -93,8 +95,8 @@ impl BlockingInbox {
     ) -> Result<AcceptReceipt, RecordError> {
         let inbox = self.inbox();
         let (source, id) = inbox.parts(source, event_id.as_ref())?;
-        let number = inbox.number_of_blocking(source)?;
+        let number = inbox.number_of_blocking(&source)?;
         let identity = Identity { source: number, scope: Scope::default(), id };
-        Ok(accepted(inbox.accept(identity, body.into(), inbox.facts())?.wait())?)
+        Ok(accepted(inbox.accept(&source, identity, body.into(), inbox.facts())?.wait())?)
     }
 }

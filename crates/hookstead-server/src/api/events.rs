@@ -48,7 +48,7 @@ pub(crate) async fn list(
 pub(crate) async fn show(State(api): State<Arc<Api>>, uri: Uri) -> Result<Json<EventView>, ApiError> {
     let name = named(uri.path())?;
     let event = api.reads.read(api.inbox.store(), move |store| find(store, &name)).await?;
-    let answers = api.inbox.source(event.source.as_str()).map(|source| answers(source));
+    let answers = api.inbox.source(event.source.as_str()).map(|source| answers(&source));
     Ok(Json(EventView::detailed(&event, answers)))
 }
 

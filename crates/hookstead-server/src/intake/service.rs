@@ -92,6 +92,7 @@ impl Intake {
     ) -> Self {
         let heads = inbox
             .sources()
+            .iter()
             .filter_map(|source| Some((source.name().to_string(), HeadCheck::of(source)?)))
             .collect();
         let (refusals, failures) = (Throttle::new(), Throttle::new());
@@ -148,17 +149,17 @@ impl Intake {
             return Err(Refused { allow: Some("POST"), ..Refused::new(Problem::Method, Rest::Body(body)) });
         }
         let length = announced(&body);
-        if let Some(wait) = self.gate.wait(source) {
-            self.log_unread(source, Problem::Rate, length, peer);
+        if let Some(wait) = self.gate.wait(&source) {
+            self.log_unread(&source, Problem::Rate, length, peer);
             return Err(Refused::over_rate(wait, Rest::Body(body)));
         }
-        let read = self.read_body(head, source, body).await;
-        let read = read.inspect_err(|refused| self.log_unread(source, refused.problem, length, peer))?;
-        self.gate.count(source).map_err(|wait| {
-            self.log_unread(source, Problem::Rate, length, peer);
+        let read = self.read_body(head, &source, body).await;
+        let read = read.inspect_err(|refused| self.log_unread(&source, refused.problem, length, peer))?;
+        self.gate.count(&source).map_err(|wait| {
+            self.log_unread(&source, Problem::Rate, length, peer);
             Refused::over_rate(wait, Rest::Nothing)
         })?;
-        self.receive(head, source, read, peer).await.map_err(|problem| Refused::new(problem, Rest::Nothing))
+        self.receive(head, &source, read, peer).await.map_err(|problem| Refused::new(problem, Rest::Nothing))
     }
 
     fn mount(&self) -> Mount {

@@ -81,7 +81,7 @@ pub(super) fn write_owner_record(inbox: &Inbox, addresses: Addresses) -> Result<
 
 /// What the line that says ready tells.
 pub(super) fn facts(config: &Config, inbox: &Inbox, addresses: Addresses) -> ServerFacts {
-    let mut sources: Vec<String> = inbox.sources().map(|source| source.name().to_string()).collect();
+    let mut sources: Vec<String> = inbox.sources().iter().map(|source| source.name().to_string()).collect();
     sources.sort_unstable();
     ServerFacts {
         version: env!("CARGO_PKG_VERSION"),

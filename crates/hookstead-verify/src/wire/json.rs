@@ -15,11 +15,28 @@ const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// A JSON pointer (RFC 6901), split into its unescaped steps.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Pointer(Vec<Vec<u8>>);
+pub struct Pointer(Vec<Vec<u8>>);
+
+/// A JSON value that holds no others.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Scalar {
+    /// A string, unescaped; lone surrogates as their three bytes.
+    Text(Vec<u8>),
+    /// A number, in the digits in which it stands there.
+    Number(String),
+    /// `true` or `false`.
+    Bool(bool),
+    /// `null`.
+    Null,
+}
 
 impl Pointer {
     /// Parses `/a/0/b`; the text must start with a slash.
-    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with the text, for people.
+    pub fn parse(text: &str) -> Result<Self, String> {
         let Some(steps) = text.strip_prefix('/') else {
             return Err(format!("a JSON pointer starts with `/`, not with `{text}`"));
         };
@@ -31,11 +48,29 @@ impl Pointer {
     /// The text of a string, number or boolean at this place; nothing for null, objects and arrays.
     /// A byte order mark before the document is skipped, since some senders write one every time.
     pub(crate) fn read(&self, document: &[u8]) -> Option<Vec<u8>> {
+        scalar(self.raw(document)?)
+    }
+
+    /// The value at this place, if it is one that holds no others; nothing for objects and arrays, and nothing at
+    /// all of a body that is not one JSON document. The work is one pass over the document, without recursion.
+    pub fn scalar(&self, document: &[u8]) -> Option<Scalar> {
+        let raw = self.raw(document)?;
+        match raw.as_bytes().first()? {
+            b'{' | b'[' => None,
+            b'n' => Some(Scalar::Null),
+            b't' => Some(Scalar::Bool(true)),
+            b'f' => Some(Scalar::Bool(false)),
+            b'"' => scalar(raw).map(Scalar::Text),
+            _ => Some(Scalar::Number(raw.to_owned())),
+        }
+    }
+
+    fn raw<'d>(&self, document: &'d [u8]) -> Option<&'d str> {
         let document = document.strip_prefix(BYTE_ORDER_MARK).unwrap_or(document);
         let mut deserializer = serde_json::Deserializer::from_slice(document);
         let raw = Walk(&self.0).deserialize(&mut deserializer).ok()??;
         deserializer.end().ok()?;
-        scalar(raw.get())
+        Some(raw.get())
     }
 }
 

@@ -52,6 +52,28 @@ pub struct Tried {
     pub target: TargetHealth,
 }
 
+impl Tried {
+    /// This verdict, of a target that is up.
+    pub fn new(verdict: TriedVerdict, rule: &'static str) -> Self {
+        Self { verdict, status: None, excerpt: Bytes::new(), error: None, rule, target: TargetHealth::Up }
+    }
+
+    /// The target has the event.
+    pub fn done(rule: &'static str) -> Self {
+        Self::new(TriedVerdict::Done, rule)
+    }
+
+    /// It failed for this event; the schedule says when it is tried again.
+    pub fn retry(rule: &'static str, error: impl Into<String>) -> Self {
+        Self { error: Some(error.into()), ..Self::new(TriedVerdict::Retry { after: None }, rule) }
+    }
+
+    /// It failed because the target is not there: the circuit counts it.
+    pub fn down(rule: &'static str, error: impl Into<String>) -> Self {
+        Self { target: TargetHealth::Down, ..Self::retry(rule, error) }
+    }
+}
+
 /// What an attempt means for its delivery.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TriedVerdict {

@@ -41,7 +41,7 @@ fn receive(inbox: &Inbox, request: &SignedRequest) -> Result<Received, Refusal> 
         body: Bytes::copy_from_slice(&request.body),
         received_from: Some("192.0.2.7".to_owned()),
     };
-    runtime.block_on(inbox.receive(inbox.source("conf").unwrap(), incoming))
+    runtime.block_on(inbox.receive(&inbox.source("conf").unwrap(), incoming))
 }
 
 fn outcome(inbox: &Inbox, request: &SignedRequest) -> Outcome {
