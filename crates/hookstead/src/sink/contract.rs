@@ -42,7 +42,7 @@ pub struct Tried {
     /// The target's HTTP status or exit code, if there was one.
     pub status: Option<u16>,
     /// The beginning of what the target said, as bytes; at most
-    /// [`ATTEMPT_EXCERPT_BYTES_MAX`](hookstead_core::ATTEMPT_EXCERPT_BYTES_MAX).
+    /// [`ATTEMPT_EXCERPT_BYTES_MAX`](hookstead_core::attempt::ATTEMPT_EXCERPT_BYTES_MAX).
     pub excerpt: Bytes,
     /// What went wrong, for people.
     pub error: Option<String>,

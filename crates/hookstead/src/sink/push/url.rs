@@ -35,6 +35,7 @@ pub struct PushUrl {
     url: Url,
     host: PushHost,
     port: u16,
+    reach: Reach,
 }
 
 /// The host of a push URL.
@@ -142,7 +143,12 @@ impl PushUrl {
         };
         check_host(&host, reach)?;
         let port = url.port_or_known_default().filter(|port| *port != 0).ok_or(PushUrlError::Port)?;
-        Ok(Self { url, host, port })
+        Ok(Self { url, host, port, reach })
+    }
+
+    /// How far pushes to it may reach: what it was parsed with.
+    pub fn reach(&self) -> Reach {
+        self.reach
     }
 
     /// The host.
@@ -163,6 +169,14 @@ impl PushUrl {
     /// The whole URL, as it is used.
     pub fn as_str(&self) -> &str {
         self.url.as_str()
+    }
+
+    /// What the request line names: path and query.
+    pub(super) fn target(&self) -> String {
+        match self.url.query() {
+            Some(query) => format!("{}?{query}", self.url.path()),
+            None => self.url.path().to_owned(),
+        }
     }
 
     /// What the `Host` header names: the host, and the port if it was written and is not the scheme's own.
@@ -244,10 +258,10 @@ mod tests {
         let url = PushUrl::parse("https://App.Example.com/hooks?key=1", Reach::Public).expect("a good URL");
         assert_eq!(url.host(), &PushHost::Name("app.example.com".into()));
         assert_eq!((url.port(), url.is_secure()), (443, true));
-        assert_eq!(url.authority(), "app.example.com");
+        assert_eq!((url.target().as_str(), url.authority().as_str()), ("/hooks?key=1", "app.example.com"));
         assert_eq!(format!("{url:?}"), "PushUrl(https://app.example.com/hooks)", "no query in logs");
         let url = PushUrl::parse("http://[2606:4700::1]:8080", Reach::Public).expect("a good URL");
-        assert_eq!(url.authority(), "[2606:4700::1]:8080");
+        assert_eq!((url.target().as_str(), url.authority().as_str()), ("/", "[2606:4700::1]:8080"));
     }
 
     #[test]

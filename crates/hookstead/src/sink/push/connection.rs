@@ -1,0 +1,135 @@
+//! One HTTP/1.1 connection to a target, and the few that are kept between pushes.
+//!
+//! A connection that is dropped is closed at once, whatever it was doing. Nothing here knows what a request means
+//! or what an answer says.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body_util::Full;
+use hyper::body::Incoming;
+use hyper::client::conn::http1::{self, SendRequest};
+use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::task::AbortHandle;
+use tokio::time::{Instant, timeout};
+
+use super::connector::Failure;
+use super::rules::PushRule;
+
+/// Most bytes of an answer's head.
+pub const ANSWER_HEAD_BYTES_MAX: usize = 64 * 1024;
+
+/// Most header fields of an answer.
+pub const ANSWER_FIELDS_MAX: usize = 256;
+
+/// Most connections to one destination that are kept while nothing is pushed.
+pub const IDLE_CONNECTIONS_MAX: usize = 16;
+
+/// How long a connection is kept while nothing is pushed: less than the five seconds after which Node's server, the
+/// quickest of the common ones, closes it from its side.
+pub const IDLE_TIME_MAX: Duration = Duration::from_secs(4);
+
+/// How long a kept connection may take to say that it is ready; it is at once, unless it is closing.
+const READY_TIME_MAX: Duration = Duration::from_millis(50);
+
+/// A connection that one request at a time goes over.
+pub(super) struct Connection {
+    sender: SendRequest<Full<Bytes>>,
+    driver: AbortHandle,
+}
+
+/// A request that came to nothing.
+pub(super) enum SendError {
+    /// Not a byte of it was sent: here it is again.
+    Unsent(Box<Request<Full<Bytes>>>),
+    /// It may have been seen.
+    Sent(Failure),
+}
+
+impl Connection {
+    /// Starts HTTP on a stream.
+    pub(super) async fn start<S>(stream: S) -> Result<Self, Failure>
+    where
+        S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    {
+        let mut builder = http1::Builder::new();
+        builder.max_buf_size(ANSWER_HEAD_BYTES_MAX).max_headers(ANSWER_FIELDS_MAX);
+        let started = builder.handshake(TokioIo::new(stream)).await;
+        let (sender, connection) = started.map_err(|error| explain(&error))?;
+        // How it ends is seen by whoever waits for an answer; between answers it is of no interest.
+        let driver = tokio::spawn(async move { drop(connection.await) }).abort_handle();
+        Ok(Self { sender, driver })
+    }
+
+    /// Sends a request and waits for the head of the answer.
+    pub(super) async fn send(
+        &mut self,
+        request: Request<Full<Bytes>>,
+    ) -> Result<Response<Incoming>, SendError> {
+        self.sender.try_send_request(request).await.map_err(|mut error| match error.take_message() {
+            Some(request) => SendError::Unsent(Box::new(request)),
+            None => SendError::Sent(explain(error.error())),
+        })
+    }
+
+    async fn is_ready(&mut self) -> bool {
+        matches!(timeout(READY_TIME_MAX, self.sender.ready()).await, Ok(Ok(())))
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.driver.abort();
+    }
+}
+
+/// Connections that wait for the next push, the newest in front.
+#[derive(Default)]
+pub(super) struct IdleConnections(Mutex<VecDeque<(Connection, Instant)>>);
+
+impl IdleConnections {
+    /// The newest that is still good.
+    pub(super) async fn take(&self) -> Option<Connection> {
+        while let Some(mut connection) = self.newest() {
+            if connection.is_ready().await {
+                return Some(connection);
+            }
+        }
+        None
+    }
+
+    /// Keeps a connection whose answer was read to its end.
+    pub(super) fn put(&self, connection: Connection) {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.push_front((connection, Instant::now()));
+        kept.truncate(IDLE_CONNECTIONS_MAX);
+    }
+
+    fn newest(&self) -> Option<Connection> {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.retain(|(_, since)| since.elapsed() < IDLE_TIME_MAX);
+        kept.pop_front().map(|(connection, _)| connection)
+    }
+}
+
+/// What a failed exchange means.
+fn explain(error: &hyper::Error) -> Failure {
+    let cause = std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string);
+    if error.is_parse_too_large() {
+        let limits = format!("{ANSWER_HEAD_BYTES_MAX} bytes or {ANSWER_FIELDS_MAX} fields");
+        return Failure::new(PushRule::AnswerInvalid, format!("the answer's head has more than {limits}"));
+    }
+    if error.is_parse() {
+        return Failure::new(PushRule::AnswerInvalid, format!("the answer is no valid HTTP/1.1: {error}"));
+    }
+    let lost = if error.is_incomplete_message() {
+        "the target closed the connection before it answered".to_owned()
+    } else {
+        format!("the connection was lost before there was an answer: {cause}")
+    };
+    Failure::new(PushRule::ConnectionLost, lost)
+}
