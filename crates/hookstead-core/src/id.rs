@@ -159,6 +159,31 @@ impl FromStr for DeliveryId {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RedeliveryId(pub [u8; 16]);
 
+impl RedeliveryId {
+    /// The id as two numbers that sort as its bytes do, for cursors.
+    pub fn halves(self) -> [u64; 2] {
+        let number = u128::from_be_bytes(self.0);
+        [number >> 64, number & u128::from(u64::MAX)].map(|half| u64::try_from(half).unwrap_or(u64::MAX))
+    }
+
+    /// The id of its two numbers.
+    pub fn from_halves([first, last]: [u64; 2]) -> Self {
+        Self(((u128::from(first) << 64) | u128::from(last)).to_be_bytes())
+    }
+}
+
+impl FromStr for RedeliveryId {
+    type Err = IdError;
+
+    fn from_str(text: &str) -> Result<Self, IdError> {
+        Uuid::parse_str(text).map(|uuid| Self(*uuid.as_bytes())).map_err(|_| IdError {
+            what: "redelivery id",
+            rule: "a UUID",
+            given: excerpt(text),
+        })
+    }
+}
+
 impl fmt::Display for RedeliveryId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", Uuid::from_bytes(self.0).hyphenated())
@@ -200,6 +225,15 @@ mod tests {
         for bad in ["", "001", "00U1", "0 01", "ZZZZZZZZZZZZZ", "00000000000001"] {
             assert!(bad.parse::<Seq>().is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn redelivery_ids_sort_as_their_halves_do() {
+        let id = RedeliveryId([0, 1, 2, 3, 4, 5, 6, 7, 0xf8, 9, 10, 11, 12, 13, 14, 15]);
+        assert_eq!(id.halves(), [0x0001_0203_0405_0607, 0xf809_0a0b_0c0d_0e0f]);
+        assert_eq!(RedeliveryId::from_halves(id.halves()), id);
+        assert_eq!(id.to_string().parse(), Ok(id));
+        assert!("1".parse::<RedeliveryId>().is_err());
     }
 
     #[test]

@@ -33,7 +33,7 @@ pub struct Redelivery {
     pub made_at: Timestamp,
     /// The last event that it has looked at; events are taken in the order of their sequence numbers.
     pub cursor: Seq,
-    /// The newest event that existed when it was made.
+    /// The last event that it looks at: the newest that existed when it was made, or the only one that it is of.
     pub until: Seq,
     /// Deliveries made so far.
     pub made: u64,
@@ -52,4 +52,14 @@ pub enum RedeliveryState {
     Complete,
     /// A person stopped it; what was made stays.
     Cancelled,
+}
+
+impl Redelivery {
+    /// A redelivery as it is made, before its first step: of every event up to the store's newest, or of one.
+    pub fn new(plan: RedeliveryPlan, only: Option<Seq>, newest: Seq, now: Timestamp) -> Self {
+        let until = only.map_or(newest, |only| only.min(newest));
+        // Never beyond the end: of an event that is not there it is complete before its first step.
+        let cursor = only.map_or(Seq(0), |Seq(only)| Seq(only.saturating_sub(1)).min(until));
+        Self { plan, made_at: now, cursor, until, made: 0, skipped: 0, state: RedeliveryState::Running }
+    }
 }

@@ -17,7 +17,7 @@ use crate::name::{DestinationName, RunName, SourceName};
 use crate::query::{
     BodySelector, ChangeMark, ConflictFilter, DeliveryFilter, EventFilter, EventSelector, List, Page,
 };
-use crate::redelivery::{Redelivery, RedeliveryPlan};
+use crate::redelivery::{Redelivery, RedeliveryPlan, RedeliveryState};
 use crate::retention::{RetentionRule, Swept};
 use crate::retry::RetryPolicy;
 use crate::run::{RunOutcome, RunReceipt};
@@ -77,6 +77,13 @@ pub trait Store: Send + Sync {
 
     /// How far a redelivery is.
     fn redelivery(&self, id: &RedeliveryId) -> Result<Option<Redelivery>, StoreError>;
+
+    /// Redeliveries, by the bytes of their ids; those in one state, or all.
+    fn list_redeliveries(
+        &self,
+        state: Option<RedeliveryState>,
+        page: &Page,
+    ) -> Result<List<Redelivery>, StoreError>;
 
     /// The sources and destinations that were ever registered, by number.
     fn registry(&self) -> Result<Registry, StoreError>;
@@ -213,6 +220,8 @@ pub struct RecordRun {
 pub struct Redeliver {
     /// What to do. Only the id counts if the redelivery is there already.
     pub plan: RedeliveryPlan,
+    /// Only this one event; `None`: every event that there is. Counts only if the redelivery is new.
+    pub only: Option<Seq>,
     /// How many events this step looks at; above [`crate::redelivery::REDELIVERY_STEP_MAX`] it is that.
     pub events_max: u32,
 }

@@ -171,7 +171,7 @@ fn two_steps_of_one_redelivery_in_one_batch_follow_each_other(world: &mut World)
     for id in ["a", "b", "c"] {
         world.accept_owed(id, &[]);
     }
-    let step = Write::Redeliver(Box::new(Redeliver { plan: plan(1, to), events_max: 1 }));
+    let step = Write::Redeliver(Box::new(Redeliver { plan: plan(1, to), only: None, events_max: 1 }));
     let written = world.apply(&[step.clone(), step]);
     let cursors: Vec<_> = written
         .iter()
@@ -245,7 +245,7 @@ fn an_unknown_destination_of_a_claim_fails_the_whole_batch(world: &mut World) {
 }
 
 fn an_unknown_destination_of_a_redelivery_fails_the_whole_batch(world: &mut World) {
-    let step = Redeliver { plan: plan(1, NOBODY), events_max: 1 };
+    let step = Redeliver { plan: plan(1, NOBODY), only: None, events_max: 1 };
     check_fails_whole(world, &Write::Redeliver(Box::new(step)));
 }
 

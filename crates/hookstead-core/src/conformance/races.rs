@@ -202,7 +202,7 @@ fn one_redelivery_asked_for_at_once_happens_once(world: &mut World) {
     for id in ["a", "b", "c"] {
         world.accept_owed(id, &[]);
     }
-    let step = Redeliver { plan: plan(1, to), events_max: 1 };
+    let step = Redeliver { plan: plan(1, to), only: None, events_max: 1 };
     let written = at_once(world, vec![Write::Redeliver(Box::new(step)); THREADS]);
     let cursors: HashSet<_> = written
         .iter()

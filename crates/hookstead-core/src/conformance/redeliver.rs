@@ -7,7 +7,7 @@ use super::world::{SECOND, World, first_delivery, plan};
 use crate::delivery::{Delivery, DeliveryState, StateName};
 use crate::id::{DeliveryId, DestinationNumber, RedeliveryId, Seq};
 use crate::lease::{Lease, Verdict};
-use crate::query::{DeliveryFilter, EventFilter};
+use crate::query::{DeliveryFilter, EventFilter, Order, Page};
 use crate::redelivery::{REDELIVERY_STEP_MAX, Redelivery, RedeliveryPlan, RedeliveryState};
 use crate::store::{Resolved, Subject};
 
@@ -26,6 +26,9 @@ list!("redeliver":
     keys_are_numbered_by_redeliveries_that_asked_for_a_fresh_one,
     only_events_of_the_filter_are_made_again,
     only_events_of_the_filters_times_are_made_again,
+    of_one_event_nothing_else_is_made_again,
+    of_an_event_that_is_not_there_nothing_is_made,
+    redeliveries_are_listed_by_their_ids,
     a_step_looks_at_no_more_events_than_asked,
     a_step_looks_at_no_more_events_than_the_maximum,
     a_step_counts_events_that_the_filter_leaves_out,
@@ -227,6 +230,48 @@ fn only_events_of_the_filters_times_are_made_again(world: &mut World) {
         EventFilter { committed_from: Some(from), committed_before: before, ..EventFilter::default() };
     world.redeliver(&RedeliveryPlan { events, ..plan(1, to(world)) }, ALL);
     assert_eq!(due(world, to(world)), ["1", "2"]);
+}
+
+fn of_one_event_nothing_else_is_made_again(world: &mut World) {
+    for id in ["1", "2", "3"] {
+        world.accept_owed(id, &[]);
+    }
+    let redelivery = world.redeliver_only(&plan(1, to(world)), Some(Seq(2)), 1);
+    assert_eq!(progress(&redelivery), (Seq(2), 1, 0, RedeliveryState::Complete));
+    assert_eq!((redelivery.until, due(world, to(world))), (Seq(2), vec!["2".to_owned()]));
+    let first = world.redeliver_only(&plan(2, to(world)), Some(Seq(1)), 5);
+    assert_eq!(progress(&first), (Seq(1), 1, 0, RedeliveryState::Complete));
+    // It counts only when the redelivery is made.
+    let again = world.redeliver_only(&plan(1, to(world)), None, 9);
+    assert_eq!(again, redelivery);
+}
+
+fn of_an_event_that_is_not_there_nothing_is_made(world: &mut World) {
+    world.accept_owed("1", &[]);
+    for (id, only) in [(1, Seq(0)), (2, Seq(2)), (3, Seq(9_000))] {
+        let redelivery = world.redeliver_only(&plan(id, to(world)), Some(only), 5);
+        assert_eq!((redelivery.made, redelivery.skipped), (0, 0), "{only:?}");
+        assert_eq!(redelivery.state, RedeliveryState::Complete, "{only:?}");
+    }
+    world.accept_owed("2", &[]);
+    assert_eq!(due(world, to(world)), [""; 0]);
+}
+
+fn redeliveries_are_listed_by_their_ids(world: &mut World) {
+    for id in ["1", "2"] {
+        world.accept_owed(id, &[]);
+    }
+    let made: Vec<_> =
+        [(0x80, 1), (3, 9), (0x7f, 1)].map(|(id, step)| world.redeliver(&plan(id, to(world)), step)).into();
+    let listed = |state, page: &Page| world.store().list_redeliveries(state, page).expect("a list");
+    let all = listed(None, &Page::first(2, Order::OldestFirst));
+    assert_eq!((all.items, all.more), (vec![made[1].clone(), made[2].clone()], true));
+    let rest = Page::first(2, Order::OldestFirst).after(all.next.expect("a cursor"));
+    assert_eq!(listed(None, &rest).items, [made[0].clone()]);
+    let running = listed(Some(RedeliveryState::Running), &Page::first(9, Order::NewestFirst));
+    assert_eq!((running.items, running.more), (vec![made[0].clone(), made[2].clone()], false));
+    let none = listed(Some(RedeliveryState::Cancelled), &Page::first(9, Order::NewestFirst));
+    assert_eq!((none.items, none.next), (vec![], None));
 }
 
 fn a_step_looks_at_no_more_events_than_asked(world: &mut World) {

@@ -12,7 +12,7 @@ use crate::attempt::Attempt;
 use crate::delivery::{Delivery, DeliveryState};
 use crate::error::StoreError;
 use crate::event::{AcceptReceipt, Acceptance, Body, Conflict, Decision, Event};
-use crate::id::{DeliveryId, DestinationNumber, EventId, RedeliveryId, SourceNumber};
+use crate::id::{DeliveryId, DestinationNumber, EventId, RedeliveryId, Seq, SourceNumber};
 use crate::lease::{Extension, Lease, LeaseToken, Settlement, Verdict};
 use crate::query::{
     BodySelector, ConflictFilter, DeliveryFilter, EventFilter, EventSelector, List, Order, Page,
@@ -232,7 +232,16 @@ impl World {
     }
 
     pub(super) fn redeliver(&self, plan: &RedeliveryPlan, events_max: u32) -> Redelivery {
-        match self.write(Write::Redeliver(Box::new(Redeliver { plan: plan.clone(), events_max }))) {
+        self.redeliver_only(plan, None, events_max)
+    }
+
+    pub(super) fn redeliver_only(
+        &self,
+        plan: &RedeliveryPlan,
+        only: Option<Seq>,
+        events_max: u32,
+    ) -> Redelivery {
+        match self.write(Write::Redeliver(Box::new(Redeliver { plan: plan.clone(), only, events_max }))) {
             Written::Redelivered(redelivery) => redelivery,
             other => panic!("a redelivery was answered {other:?}"),
         }

@@ -64,15 +64,8 @@ impl State {
     pub(super) fn redeliver(&mut self, step: &Redeliver, now: Timestamp) -> Redelivery {
         let newest = self.newest();
         let known = self.redeliveries.get(&step.plan.id).cloned();
-        let mut redelivery = known.unwrap_or_else(|| Redelivery {
-            plan: step.plan.clone(),
-            made_at: now,
-            cursor: Seq(0),
-            until: newest,
-            made: 0,
-            skipped: 0,
-            state: RedeliveryState::Running,
-        });
+        let mut redelivery =
+            known.unwrap_or_else(|| Redelivery::new(step.plan.clone(), step.only, newest, now));
         if redelivery.state == RedeliveryState::Running {
             self.continue_redelivery(&mut redelivery, step.events_max.min(REDELIVERY_STEP_MAX), now);
         }

@@ -5,11 +5,12 @@ use crate::attempt::Attempt;
 use crate::delivery::{Delivery, DeliveryState};
 use crate::error::StoreError;
 use crate::event::{Body, Conflict, ConflictState, Digest, Event};
-use crate::id::{DeliveryId, DestinationNumber, EventId, Seq};
+use crate::id::{DeliveryId, DestinationNumber, EventId, RedeliveryId, Seq};
 use crate::query::{
     BodySelector, ConflictFilter, Cursor, DeliveryFilter, EventFilter, EventSelector, List, Order, Page,
     QueryError,
 };
+use crate::redelivery::{Redelivery, RedeliveryState};
 use crate::run::RunReceipt;
 use crate::store::{CheckProblem, CheckReport, Stats};
 use crate::time::Timestamp;
@@ -66,6 +67,16 @@ impl State {
         paged(matching.map(|conflict| ([conflict.seq.0, u64::from(conflict.variant), 0], conflict)), page)
     }
 
+    pub(super) fn list_redeliveries(
+        &self,
+        state: Option<RedeliveryState>,
+        page: &Page,
+    ) -> Result<List<Redelivery>, StoreError> {
+        let matching =
+            self.redeliveries.iter().filter(|(_, known)| state.is_none_or(|state| state == known.state));
+        paged(matching.map(|(id, known)| (place_of_id(id), known.clone())), page)
+    }
+
     pub(super) fn attempts(&self, id: &DeliveryId) -> Vec<Attempt> {
         let work = self.work_key(id).and_then(|key| self.work.get(&key));
         work.map(|work| work.attempts.clone()).unwrap_or_default()
@@ -116,6 +127,11 @@ impl State {
 
 /// A place in a list: up to three numbers, compared in order.
 type Place = [u64; 3];
+
+fn place_of_id(id: &RedeliveryId) -> [u64; 3] {
+    let [first, last] = id.halves();
+    [first, last, 0]
+}
 
 fn place((Seq(seq), DestinationNumber(destination), generation): &WorkKey) -> Place {
     [*seq, u64::from(*destination), u64::from(*generation)]

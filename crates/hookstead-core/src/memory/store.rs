@@ -13,7 +13,7 @@ use crate::identity::IdentityKey;
 use crate::query::{
     BodySelector, ChangeMark, ConflictFilter, DeliveryFilter, EventFilter, EventSelector, List, Page,
 };
-use crate::redelivery::Redelivery;
+use crate::redelivery::{Redelivery, RedeliveryState};
 use crate::run::RunReceipt;
 use crate::store::{CheckProgress, CheckReport, Registry, Stats, Store, StoreFacts, Subject, Write, Written};
 use crate::time::Timestamp;
@@ -110,6 +110,14 @@ impl Store for MemoryStore {
 
     fn redelivery(&self, id: &RedeliveryId) -> Result<Option<Redelivery>, StoreError> {
         Ok(self.state()?.redeliveries.get(id).cloned())
+    }
+
+    fn list_redeliveries(
+        &self,
+        state: Option<RedeliveryState>,
+        page: &Page,
+    ) -> Result<List<Redelivery>, StoreError> {
+        self.state()?.list_redeliveries(state, page)
     }
 
     fn registry(&self) -> Result<Registry, StoreError> {

@@ -6,8 +6,8 @@ use hookstead_core::conformance::{Backend, Instance};
 use hookstead_core::{
     Attempt, Body, BodySelector, ChangeMark, CheckProgress, CheckReport, Conflict, ConflictFilter, Decision,
     Delivery, DeliveryFilter, DeliveryId, Event, EventFilter, EventId, EventSelector, List, MemoryStore,
-    Outcome, Page, Redelivery, RedeliveryId, Registry, Resolve, RunReceipt, Stats, Store, StoreError,
-    StoreFacts, Subject, Timestamp, Write, Written,
+    Outcome, Page, Redelivery, RedeliveryId, RedeliveryState, Registry, Resolve, RunReceipt, Stats, Store,
+    StoreError, StoreFacts, Subject, Timestamp, Write, Written,
 };
 
 /// The promise that is broken.
@@ -162,6 +162,14 @@ impl Store for BrokenStore {
 
     fn redelivery(&self, id: &RedeliveryId) -> Result<Option<Redelivery>, StoreError> {
         self.inner.redelivery(id)
+    }
+
+    fn list_redeliveries(
+        &self,
+        state: Option<RedeliveryState>,
+        page: &Page,
+    ) -> Result<List<Redelivery>, StoreError> {
+        self.inner.list_redeliveries(state, page)
     }
 
     fn registry(&self) -> Result<Registry, StoreError> {

@@ -5,7 +5,7 @@ use std::ops::Bound;
 use hookstead_core::query::QueryError;
 use hookstead_core::{
     Conflict, ConflictFilter, Cursor, Delivery, DeliveryFilter, DestinationNumber, Event, EventFilter, List,
-    Order, Page, Seq, StoreError,
+    Order, Page, Redelivery, RedeliveryId, RedeliveryState, Seq, StoreError,
 };
 
 use super::row::WorkKey;
@@ -31,6 +31,21 @@ impl Tables {
         let matching =
             between(&self.work, after, page.order).filter(|(_, delivery)| filter.matches(delivery));
         Ok(paged(matching.map(|(key, delivery)| (place(key), delivery.clone())), page))
+    }
+
+    pub(super) fn list_redeliveries(
+        &self,
+        state: Option<RedeliveryState>,
+        page: &Page,
+    ) -> Result<List<Redelivery>, StoreError> {
+        let after = after(page)?.map(|[first, last, _]| RedeliveryId::from_halves([first, last]));
+        let matching = between(&self.redeliveries, after, page.order)
+            .filter(|(_, known)| state.is_none_or(|state| state == known.state));
+        let placed = |(id, known): (&RedeliveryId, &Redelivery)| {
+            let [first, last] = id.halves();
+            ([first, last, 0], known.clone())
+        };
+        Ok(paged(matching.map(placed), page))
     }
 
     pub(super) fn list_conflicts(

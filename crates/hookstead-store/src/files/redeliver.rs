@@ -13,15 +13,9 @@ use super::row::Row;
 impl Batch<'_> {
     pub(super) fn redeliver(&mut self, step: &Redeliver) -> Result<Redelivery, StoreError> {
         let known = self.tables.redeliveries.get(&step.plan.id).cloned();
-        let mut redelivery = known.unwrap_or_else(|| Redelivery {
-            plan: step.plan.clone(),
-            made_at: self.now,
-            cursor: Seq(0),
-            until: self.tables.newest(),
-            made: 0,
-            skipped: 0,
-            state: RedeliveryState::Running,
-        });
+        let newest = self.tables.newest();
+        let mut redelivery =
+            known.unwrap_or_else(|| Redelivery::new(step.plan.clone(), step.only, newest, self.now));
         if redelivery.state == RedeliveryState::Running {
             self.go_on(&mut redelivery, step.events_max.min(REDELIVERY_STEP_MAX))?;
             self.put(Row::Redelivery(redelivery.clone()))?;

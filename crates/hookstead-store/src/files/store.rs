@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 use hookstead_core::{
     Attempt, Body, BodySelector, ChangeMark, CheckProgress, CheckReport, Conflict, ConflictFilter, Delivery,
     DeliveryFilter, DeliveryId, Event, EventFilter, EventId, EventSelector, Identity, List, Page, Redelivery,
-    RedeliveryId, Registry, RunReceipt, Stats, Store, StoreError, StoreFacts, Timestamp, Write, Written,
+    RedeliveryId, RedeliveryState, Registry, RunReceipt, Stats, Store, StoreError, StoreFacts, Timestamp,
+    Write, Written,
 };
 
 use super::disk::Disk;
@@ -200,6 +201,14 @@ impl Store for FilesStore {
 
     fn redelivery(&self, id: &RedeliveryId) -> Result<Option<Redelivery>, StoreError> {
         Ok(self.tables()?.redeliveries.get(id).cloned())
+    }
+
+    fn list_redeliveries(
+        &self,
+        state: Option<RedeliveryState>,
+        page: &Page,
+    ) -> Result<List<Redelivery>, StoreError> {
+        self.tables()?.list_redeliveries(state, page)
     }
 
     fn registry(&self) -> Result<Registry, StoreError> {

@@ -2,7 +2,8 @@
 
 use hookstead_core::{
     Attempt, Conflict, ConflictFilter, Cursor, Delivery, DeliveryFilter, DeliveryId, Event, EventFilter,
-    EventId, LeaseToken, List, Order, Page, QueryError, RunReceipt, Seq, StateName, StoreError, Timestamp,
+    EventId, LeaseToken, List, Order, Page, QueryError, Redelivery, RedeliveryId, RedeliveryState,
+    RunReceipt, Seq, StateName, StoreError, Timestamp,
 };
 use rusqlite::{Connection, Params, Row};
 
@@ -10,7 +11,7 @@ use super::delivery::{self, seq_of};
 use super::event::{self, Known};
 use super::failure::reading;
 use super::ledger::{count, int, source_name};
-use super::{row, run};
+use super::{redeliver, row, run};
 
 /// A place in a list: up to three numbers, compared in order.
 type Place = [u64; 3];
@@ -93,6 +94,21 @@ macro_rules! events_sql {
 
 const EVENTS_OLDEST_FIRST: &str = events_sql!("> coalesce(?1, 0)", "");
 const EVENTS_NEWEST_FIRST: &str = events_sql!("< coalesce(?1, 9223372036854775807)", "DESC");
+
+/// A page of redeliveries.
+pub(super) fn redeliveries(
+    connection: &Connection,
+    state: Option<RedeliveryState>,
+    page: &Page,
+) -> Result<List<Redelivery>, StoreError> {
+    let after = place(page)?.map(|[first, last, _]| RedeliveryId::from_halves([first, last]));
+    let mut gather = Gather::new(page);
+    for redelivery in redeliver::list(connection, state, after, page.order, page.limit() + 1)? {
+        let [first, last] = redelivery.plan.id.halves();
+        gather.add([first, last, 0], redelivery);
+    }
+    Ok(gather.finish(page))
+}
 
 /// A page of deliveries.
 pub(super) fn deliveries(

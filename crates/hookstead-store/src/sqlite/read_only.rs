@@ -11,8 +11,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use hookstead_core::{
     Attempt, Body, BodySelector, ChangeMark, CheckProgress, CheckReport, Conflict, ConflictFilter, Delivery,
     DeliveryFilter, DeliveryId, Event, EventFilter, EventId, EventSelector, IdentityKey, List, Page,
-    Redelivery, RedeliveryId, Registry, RunReceipt, Stats, Store, StoreError, StoreFacts, Timestamp, Write,
-    Written,
+    Redelivery, RedeliveryId, RedeliveryState, Registry, RunReceipt, Stats, Store, StoreError, StoreFacts,
+    Timestamp, Write, Written,
 };
 use rusqlite::{Connection, ErrorCode};
 
@@ -236,6 +236,14 @@ impl Store for ReadOnlyStore {
 
     fn redelivery(&self, id: &RedeliveryId) -> Result<Option<Redelivery>, StoreError> {
         self.read(|connection, _| redeliver::find(connection, id))
+    }
+
+    fn list_redeliveries(
+        &self,
+        state: Option<RedeliveryState>,
+        page: &Page,
+    ) -> Result<List<Redelivery>, StoreError> {
+        self.read(|connection, _| list::redeliveries(connection, state, page))
     }
 
     fn registry(&self) -> Result<Registry, StoreError> {

@@ -2,8 +2,8 @@
 
 use hookstead_core::redelivery::REDELIVERY_STEP_MAX;
 use hookstead_core::{
-    Delivery, DeliveryId, DestinationNumber, EventFilter, EventId, Redeliver, Redelivery, RedeliveryId,
-    RedeliveryPlan, RedeliveryState, Seq, SourceNumber, StateName, StoreError, Timestamp,
+    Delivery, DeliveryId, DestinationNumber, EventFilter, EventId, Order, Redeliver, Redelivery,
+    RedeliveryId, RedeliveryPlan, RedeliveryState, Seq, SourceNumber, StateName, StoreError, Timestamp,
 };
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
@@ -36,15 +36,8 @@ impl Batch<'_> {
     pub(super) fn redeliver(&mut self, step: &Redeliver) -> Result<Redelivery, StoreError> {
         let known = self.find_redelivery(&step.plan.id)?;
         let is_new = known.is_none();
-        let mut redelivery = known.unwrap_or_else(|| Redelivery {
-            plan: step.plan.clone(),
-            made_at: self.now,
-            cursor: Seq(0),
-            until: self.ledger.newest,
-            made: 0,
-            skipped: 0,
-            state: RedeliveryState::Running,
-        });
+        let mut redelivery = known
+            .unwrap_or_else(|| Redelivery::new(step.plan.clone(), step.only, self.ledger.newest, self.now));
         let is_running = redelivery.state == RedeliveryState::Running;
         if is_running {
             self.continue_redelivery(&mut redelivery, step.events_max.min(REDELIVERY_STEP_MAX))?;
@@ -173,16 +166,55 @@ impl Batch<'_> {
     }
 }
 
+macro_rules! redelivery_columns {
+    () => {
+        "source, event_type, committed_from_us, committed_before_us, destination, fresh_key,
+                asked_by, note, made_at_us, cursor, until, made, skipped, state"
+    };
+}
+
 /// How far a redelivery is.
 pub(super) fn find(connection: &Connection, id: &RedeliveryId) -> Result<Option<Redelivery>, StoreError> {
     connection
-        .prepare_cached(
-            "SELECT source, event_type, committed_from_us, committed_before_us, destination, fresh_key,
-                asked_by, note, made_at_us, cursor, until, made, skipped, state
-             FROM redeliveries WHERE id = ?1",
-        )
+        .prepare_cached(concat!("SELECT ", redelivery_columns!(), " FROM redeliveries WHERE id = ?1"))
         .and_then(|mut statement| statement.query_row([id.0], |row| redelivery(row, *id)).optional())
         .map_err(reading("look up a redelivery"))
+}
+
+macro_rules! list_sql {
+    ($beyond:literal, $order:literal) => {
+        concat!(
+            "SELECT ",
+            redelivery_columns!(),
+            ", id FROM redeliveries WHERE (?1 IS NULL OR id ",
+            $beyond,
+            " ?1) AND (?2 IS NULL OR state = ?2) ORDER BY id ",
+            $order,
+            " LIMIT ?3"
+        )
+    };
+}
+
+/// At most `items_max` redeliveries beyond one, in the order of their ids.
+pub(super) fn list(
+    connection: &Connection,
+    state: Option<RedeliveryState>,
+    after: Option<RedeliveryId>,
+    order: Order,
+    items_max: usize,
+) -> Result<Vec<Redelivery>, StoreError> {
+    let sql = match order {
+        Order::OldestFirst => list_sql!(">", "ASC"),
+        Order::NewestFirst => list_sql!("<", "DESC"),
+    };
+    let key = (after.map(|id| id.0), state.map(state_word), u32::try_from(items_max).unwrap_or(u32::MAX));
+    connection
+        .prepare_cached(sql)
+        .and_then(|mut statement| {
+            let parse = |row: &Row<'_>| redelivery(row, RedeliveryId(row.get(14)?));
+            statement.query_map(key, parse)?.collect()
+        })
+        .map_err(reading("list redeliveries"))
 }
 
 fn redelivery(row: &Row<'_>, id: RedeliveryId) -> rusqlite::Result<Redelivery> {

@@ -7,7 +7,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use hookstead_core::{
     Attempt, Body, BodySelector, ChangeMark, CheckProgress, CheckReport, Conflict, ConflictFilter, Delivery,
     DeliveryFilter, DeliveryId, Event, EventFilter, EventId, EventSelector, List, Page, Redelivery,
-    RedeliveryId, Registry, RunReceipt, Stats, Store, StoreError, StoreFacts, Timestamp, Write, Written,
+    RedeliveryId, RedeliveryState, Registry, RunReceipt, Stats, Store, StoreError, StoreFacts, Timestamp,
+    Write, Written,
 };
 use rusqlite::Connection;
 
@@ -151,6 +152,14 @@ impl Store for SqliteStore {
 
     fn redelivery(&self, id: &RedeliveryId) -> Result<Option<Redelivery>, StoreError> {
         self.read(|connection, _| redeliver::find(connection, id))
+    }
+
+    fn list_redeliveries(
+        &self,
+        state: Option<RedeliveryState>,
+        page: &Page,
+    ) -> Result<List<Redelivery>, StoreError> {
+        self.read(|connection, _| list::redeliveries(connection, state, page))
     }
 
     fn registry(&self) -> Result<Registry, StoreError> {

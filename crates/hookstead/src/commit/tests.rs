@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex};
 use hookstead_core::{
     Attempt, Body, BodySelector, ChangeMark, CheckProgress, CheckReport, Conflict, ConflictFilter, Delivery,
     DeliveryFilter, DeliveryId, Event, EventFilter, EventId, EventSelector, List, ManualClock, MemoryStore,
-    Page, Redelivery, RedeliveryId, Registry, RunReceipt, Stats, Store, StoreError, StoreFacts, Sweep,
-    Timestamp, Write, Written,
+    Page, Redelivery, RedeliveryId, RedeliveryState, Registry, RunReceipt, Stats, Store, StoreError,
+    StoreFacts, Sweep, Timestamp, Write, Written,
 };
 
 use super::queue::LaneName;
@@ -272,6 +272,14 @@ impl Store for Scripted {
 
     fn redelivery(&self, id: &RedeliveryId) -> Result<Option<Redelivery>, StoreError> {
         self.memory.redelivery(id)
+    }
+
+    fn list_redeliveries(
+        &self,
+        state: Option<RedeliveryState>,
+        page: &Page,
+    ) -> Result<List<Redelivery>, StoreError> {
+        self.memory.list_redeliveries(state, page)
     }
 
     fn registry(&self) -> Result<Registry, StoreError> {

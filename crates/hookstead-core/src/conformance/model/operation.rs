@@ -94,6 +94,7 @@ pub(super) enum Operation {
         to: u8,
         events: Events,
         fresh_key: bool,
+        only: Option<u8>,
         events_max: u32,
     },
     Cancel {
@@ -256,12 +257,14 @@ fn sweep() -> impl Strategy<Value = Operation> {
 
 fn redeliver() -> impl Strategy<Value = Operation> {
     let events_max = prop_oneof![0..4_u32, 4..40_u32];
-    (0..REDELIVERIES, name(), events(), any::<bool>(), events_max).prop_map(
-        |(id, to, events, fresh_key, events_max)| Operation::Redeliver {
+    let only = prop_oneof![3 => Just(None), 1 => (0..8_u8).prop_map(Some)];
+    (0..REDELIVERIES, name(), events(), any::<bool>(), only, events_max).prop_map(
+        |(id, to, events, fresh_key, only, events_max)| Operation::Redeliver {
             id,
             to,
             events,
             fresh_key,
+            only,
             events_max,
         },
     )

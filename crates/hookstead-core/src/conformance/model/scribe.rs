@@ -7,7 +7,7 @@ use crate::attempt::Attempt;
 use crate::conformance::world::policy;
 use crate::delivery::StateName;
 use crate::event::{Acceptance, AcceptanceFacts, ComparisonDigest, ConflictState, Decision, Digest};
-use crate::id::{DeliveryId, DestinationNumber, EventId, RedeliveryId, SourceNumber};
+use crate::id::{DeliveryId, DestinationNumber, EventId, RedeliveryId, Seq, SourceNumber};
 use crate::identity::{Identity, IdentityKey, ProviderEventId, Scope};
 use crate::lease::{LeaseToken, Verdict};
 use crate::query::{ConflictFilter, DeliveryFilter, EventFilter, Order, PAGE_MAX, Page};
@@ -77,7 +77,7 @@ impl<'a> Scribe<'a> {
                 let retention = rules.iter().map(|rule| retention(rule, self.now)).collect();
                 Write::Sweep(Sweep { retention, max: *max })
             }
-            Operation::Redeliver { id, to, events, fresh_key, events_max } => {
+            Operation::Redeliver { id, to, events, fresh_key, only, events_max } => {
                 let plan = RedeliveryPlan {
                     id: redelivery(*id),
                     events: event_filter(events, self.now),
@@ -86,7 +86,11 @@ impl<'a> Scribe<'a> {
                     by: "ada".into(),
                     note: format!("redelivery {id}"),
                 };
-                Write::Redeliver(Box::new(Redeliver { plan, events_max: *events_max }))
+                Write::Redeliver(Box::new(Redeliver {
+                    plan,
+                    only: only.map(|n| Seq(n.into())),
+                    events_max: *events_max,
+                }))
             }
             Operation::Run { event, run, payload } => self.run(*event, *run, *payload),
             Operation::RegisterSource { source, fingerprint } => register_source(*source, *fingerprint),

@@ -9,8 +9,8 @@ use hookstead_core::conformance::{Backend, Instance};
 use hookstead_core::{
     Attempt, Body, BodySelector, ChangeMark, CheckProgress, CheckReport, Conflict, ConflictFilter, Delivery,
     DeliveryFilter, DeliveryId, Duplicates, Event, EventFilter, EventId, EventSelector, List, Outcome, Page,
-    Redelivery, RedeliveryId, Registry, RunReceipt, Stats, Store, StoreError, StoreFacts, Timestamp, Write,
-    Written,
+    Redelivery, RedeliveryId, RedeliveryState, Registry, RunReceipt, Stats, Store, StoreError, StoreFacts,
+    Timestamp, Write, Written,
 };
 use hookstead_store::sim::SimDisk;
 use hookstead_store::{OpenOptions, Opened, open};
@@ -158,6 +158,14 @@ impl Store for CutStore {
 
     fn redelivery(&self, id: &RedeliveryId) -> Result<Option<Redelivery>, StoreError> {
         self.store().redelivery(id)
+    }
+
+    fn list_redeliveries(
+        &self,
+        state: Option<RedeliveryState>,
+        page: &Page,
+    ) -> Result<List<Redelivery>, StoreError> {
+        self.store().list_redeliveries(state, page)
     }
 
     fn registry(&self) -> Result<Registry, StoreError> {
