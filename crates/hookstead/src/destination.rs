@@ -6,11 +6,10 @@ use std::time::Duration;
 
 use hookstead_core::lease::LEASE_MAX;
 use hookstead_core::{DestinationName, Digest, RetryPolicy};
-use hookstead_verify::Secret;
 
 use crate::filter::Filter;
 #[cfg(feature = "push")]
-use crate::sink::push::{PushUrl, Reach};
+use crate::sink::push::PushOptions;
 
 /// The most deliveries to one destination that may be worked at once.
 pub const CONCURRENCY_MAX: u16 = 256;
@@ -89,48 +88,6 @@ impl Default for DestinationOptions {
             rate_per_s: None,
         }
     }
-}
-
-/// How events are sent by HTTP.
-#[cfg(feature = "push")]
-#[derive(Clone, Debug)]
-pub struct PushOptions {
-    /// Whereto.
-    pub url: PushUrl,
-    /// The secrets that each attempt is signed with, the newest first.
-    pub secrets: Vec<Secret>,
-    /// How long an attempt may take, from resolving the name to the end of the answer.
-    pub timeout: Duration,
-    /// Which addresses may be connected to.
-    pub reach: Reach,
-    /// What happens when the target answers 410.
-    pub on_gone: OnGone,
-}
-
-#[cfg(feature = "push")]
-impl PushOptions {
-    /// To this address, with 30 s an attempt, to public addresses, unsigned until secrets are named.
-    pub fn to(url: PushUrl) -> Self {
-        Self {
-            url,
-            secrets: Vec::new(),
-            timeout: Duration::from_secs(30),
-            reach: Reach::Public,
-            on_gone: OnGone::Hold,
-        }
-    }
-}
-
-/// What happens to a delivery whose target says that it is gone for good.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum OnGone {
-    /// It is kept back until a person decides.
-    #[default]
-    Hold,
-    /// It is dead.
-    Dead,
-    /// It is tried again like after any other failure.
-    Retry,
 }
 
 /// How a program is run for each event.
@@ -233,8 +190,8 @@ impl Destination {
     pub fn fingerprint(&self) -> String {
         let reached = match &self.kind {
             #[cfg(feature = "push")]
-            DestinationKind::Push(PushOptions { url, secrets: _, timeout, reach, on_gone }) => {
-                format!("{:?}", (url.as_str(), timeout, reach, on_gone))
+            DestinationKind::Push(PushOptions { url, secrets: _, timeout, ca_file, on_gone }) => {
+                format!("{:?}", (url.as_str(), url.reach(), timeout, ca_file, on_gone))
             }
             DestinationKind::Exec(exec) => format!("{exec:?}"),
             DestinationKind::Pull(pull) => format!("{pull:?}"),
@@ -253,9 +210,11 @@ impl Destination {
 #[cfg(feature = "push")]
 mod tests {
     use super::*;
+    use crate::sink::push::{PushUrl, Reach, SigningSecret};
 
     fn to(url: &str) -> PushOptions {
-        PushOptions::to(PushUrl::parse(url, Reach::Public).unwrap())
+        let secret = SigningSecret::parse("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw").unwrap();
+        PushOptions::new(PushUrl::parse(url, Reach::Public).unwrap(), secret)
     }
 
     fn push() -> Destination {
@@ -282,7 +241,7 @@ mod tests {
         let again = push().fingerprint();
         assert_eq!(push().fingerprint(), again);
         let mut signed = to("https://app.example/hooks");
-        signed.secrets = vec![Secret::new("0123456789abcdef").unwrap()];
+        signed.secrets = vec![SigningSecret::generate().unwrap()];
         assert_eq!(Destination::push("app".parse().unwrap(), signed).fingerprint(), again);
         let other = DestinationOptions { rate_per_s: NonZeroU16::new(5), ..Default::default() };
         assert_ne!(push().with(other).fingerprint(), again);

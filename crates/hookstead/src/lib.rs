@@ -38,9 +38,7 @@ mod work;
 
 pub use clock::SystemClock;
 pub use commit::{CommitLimits, Health};
-#[cfg(feature = "push")]
-pub use destination::PushOptions;
-pub use destination::{Destination, DestinationKind, DestinationOptions, ExecOptions, OnGone, PullOptions};
+pub use destination::{Destination, DestinationKind, DestinationOptions, ExecOptions, PullOptions};
 pub use error::{OpenError, RecordError, Refusal, Unavailable};
 pub use filter::{Filter, FilterError};
 pub use hookstead_core as core;
@@ -53,5 +51,7 @@ pub use receive::{Incoming, Received};
 pub use record::BlockingInbox;
 pub use replay::ReplayError;
 pub use routes::{ReconfigureError, Route};
+#[cfg(feature = "push")]
+pub use sink::push::{OnGone, PushOptions};
 pub use source::{BODY_BYTES_MAX, OnConflict, Source, SourceOptions};
 pub use work::{LeaseAnswer, LeaseWrite};

@@ -36,6 +36,8 @@ pub enum OnGone {
     Hold,
     /// It is dead.
     Dead,
+    /// It is tried again like after any other failure.
+    Retry,
 }
 
 impl PushOptions {

@@ -21,7 +21,7 @@ pub enum PushRule {
     SuccessCut,
     /// 3xx: retried. Redirects are never followed.
     Redirect,
-    /// 410: the target is gone; the delivery is held, or dead if the destination says so.
+    /// 410: the target is gone; the delivery is held, or dead or retried if the destination says so.
     Gone,
     /// 429: retried, not before `Retry-After`; the target is down for now.
     Throttled,
@@ -114,8 +114,11 @@ pub(super) fn verdict(rule: PushRule, after: Option<Duration>, on_gone: OnGone) 
     const GONE: &str = "the target answered 410 Gone";
     match rule {
         PushRule::Success | PushRule::SuccessCut => TriedVerdict::Done,
-        PushRule::Gone if on_gone == OnGone::Hold => TriedVerdict::Hold(GONE.into()),
-        PushRule::Gone => TriedVerdict::Dead(GONE.into()),
+        PushRule::Gone => match on_gone {
+            OnGone::Hold => TriedVerdict::Hold(GONE.into()),
+            OnGone::Dead => TriedVerdict::Dead(GONE.into()),
+            OnGone::Retry => TriedVerdict::Retry { after: None },
+        },
         PushRule::Throttled | PushRule::Unavailable => TriedVerdict::Retry { after },
         _ => TriedVerdict::Retry { after: None },
     }
@@ -170,9 +173,10 @@ mod tests {
     }
 
     #[test]
-    fn gone_is_held_unless_the_destination_gives_up() {
+    fn gone_is_held_unless_the_destination_says_otherwise() {
         assert!(matches!(verdict(PushRule::Gone, None, OnGone::Hold), TriedVerdict::Hold(_)));
         assert!(matches!(verdict(PushRule::Gone, None, OnGone::Dead), TriedVerdict::Dead(_)));
+        assert!(matches!(verdict(PushRule::Gone, None, OnGone::Retry), TriedVerdict::Retry { after: None }));
     }
 
     #[test]
