@@ -8,6 +8,7 @@ use hookstead_core::lease::LEASE_MAX;
 use hookstead_core::{DestinationName, Digest, RetryPolicy};
 
 use crate::filter::Filter;
+use crate::sink::exec::ExecOptions;
 #[cfg(feature = "push")]
 use crate::sink::push::PushOptions;
 
@@ -88,15 +89,6 @@ impl Default for DestinationOptions {
             rate_per_s: None,
         }
     }
-}
-
-/// How a program is run for each event.
-#[derive(Clone, Debug)]
-pub struct ExecOptions {
-    /// The program and its arguments; no shell reads them.
-    pub command: Vec<String>,
-    /// How long it may run before its process group is killed.
-    pub timeout: Duration,
 }
 
 /// How a consumer comes for its events.

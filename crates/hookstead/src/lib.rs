@@ -38,7 +38,7 @@ mod work;
 
 pub use clock::SystemClock;
 pub use commit::{CommitLimits, Health};
-pub use destination::{Destination, DestinationKind, DestinationOptions, ExecOptions, PullOptions};
+pub use destination::{Destination, DestinationKind, DestinationOptions, PullOptions};
 pub use error::{OpenError, RecordError, Refusal, Unavailable};
 pub use filter::{Filter, FilterError};
 pub use hookstead_core as core;
@@ -51,6 +51,7 @@ pub use receive::{Incoming, Received};
 pub use record::BlockingInbox;
 pub use replay::ReplayError;
 pub use routes::{ReconfigureError, Route};
+pub use sink::exec::ExecOptions;
 #[cfg(feature = "push")]
 pub use sink::push::{OnGone, PushOptions};
 pub use source::{BODY_BYTES_MAX, OnConflict, Source, SourceOptions};

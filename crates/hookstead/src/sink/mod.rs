@@ -4,9 +4,10 @@
 //! and when there is another attempt is the dispatcher's matter. One file or folder a kind of sink.
 
 mod contract;
+pub mod exec;
 mod make;
 #[cfg(feature = "push")]
 pub mod push;
 
 pub use contract::{Delivering, Outgoing, Sink, TargetHealth, Tried, TriedVerdict};
-pub use make::{MakeSink, SinkError};
+pub use make::{BuiltInSinks, MakeSink, SinkError};
