@@ -15,6 +15,7 @@ mod docs;
 mod install;
 mod kills;
 mod longer;
+mod overload;
 mod run;
 mod senders;
 mod setup;
@@ -70,6 +71,26 @@ enum Command {
         #[arg(long, value_name = "N")]
         seed: Option<u64>,
     },
+    /// Send more than a slow disk can take, and show what became of each request
+    ///
+    /// A release build of the server gets requests at a steady rate from senders who do not wait for one another. For
+    /// some time every sync of the disk takes two seconds. Each answer must be 202 in bounded time or 503 with
+    /// Retry-After; every 202 must be true, also after SIGKILL; memory must stay bounded, and two seconds after the
+    /// disk is fast again nothing may be refused any more.
+    #[command(
+        after_help = "Examples:\n  cargo xtask overload\n  cargo xtask overload --seconds 60 --rate 4000 --json"
+    )]
+    Overload {
+        /// How long the disk is slow
+        #[arg(long, default_value_t = 40, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=3_600))]
+        seconds: u32,
+        /// Requests a second
+        #[arg(long, default_value_t = 3_000, value_name = "N", value_parser = clap::value_parser!(u32).range(100..=20_000))]
+        rate: u32,
+        /// Print the figures as JSON
+        #[arg(long)]
+        json: bool,
+    },
     /// Send thousands of retries and conflicts at once, and show what became of each id
     ///
     /// A release build of the server gets so many retries of one id that are all under way at once, then as many
@@ -100,6 +121,7 @@ fn main() -> ExitCode {
         Command::Test { filter, options } => test::run(filter.as_deref(), &options),
         Command::Setup => setup::run(),
         Command::Kills { count, seed } => kills::run(count, seed),
+        Command::Overload { seconds, rate, json } => overload::run(seconds, rate, json),
         Command::Storms { count } => storms::run(count),
         Command::Bench(arguments) => bench::run(arguments),
         Command::Docs { files } => docs::run(&files),

@@ -2,11 +2,11 @@
 
 use anyhow::Result;
 
-use crate::longer::Longer;
+use crate::longer::{Longer, Output};
 
 /// Sends `count` retries of one id at once, and as many conflicts under ten ids, to each store.
 pub(crate) fn run(count: u32) -> Result<()> {
-    Longer::build()?.run(
+    Longer::build(Output::Shown)?.run(
         &format!("{count} retries and {count} conflicts at once"),
         "storms::",
         &[("HOOKSTEAD_STORM", count.to_string())],

@@ -16,6 +16,7 @@ mod help;
 mod kill_loop;
 mod lifecycle;
 mod lookup;
+mod overload;
 mod replay;
 mod send;
 mod senders;

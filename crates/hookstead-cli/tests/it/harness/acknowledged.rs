@@ -17,14 +17,14 @@ pub(crate) struct Losses {
     pub(crate) faults: BTreeMap<String, String>,
 }
 
+/// A look retries no more events than this, evenly spread: in a folder of records the first retry after a start costs
+/// a sync of its own.
+const RETRIES_MAX: usize = 200;
+
 impl Losses {
-    /// Looks at each event. Before its retry, which could store anew what was lost.
-    pub(crate) fn look<'e>(
-        &mut self,
-        server: &Server,
-        events: impl IntoIterator<Item = (&'e String, &'e Vec<u8>)>,
-    ) {
-        let (mut admin, mut intake) = (server.admin(), server.connect());
+    /// Looks at the bytes of each event, then retries some: a retry could store anew what was lost.
+    pub(crate) fn look(&mut self, server: &Server, events: &Events) {
+        let mut admin = server.admin();
         for (id, body) in events {
             self.checked += 1;
             match admin.body(SOURCE, id) {
@@ -32,6 +32,9 @@ impl Losses {
                 Ok(_) => self.note(id, "other bytes"),
                 Err(answer) => self.note(id, &answer),
             }
+        }
+        let mut intake = server.connect();
+        for (id, body) in events.iter().step_by(events.len().div_ceil(RETRIES_MAX).max(1)) {
             let status = retry(&mut intake, id, body);
             if status != 200 {
                 self.note(id, &format!("its retry got {status}"));

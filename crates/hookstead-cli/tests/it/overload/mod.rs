@@ -1,0 +1,6 @@
+//! Overload: more events than a slow disk can take, from senders who do not wait.
+
+mod load;
+mod phase;
+mod run;
+mod slow_disk;

@@ -1,0 +1,152 @@
+//! The run: a rate that the disk can take, then the same on a disk that is so slow that it cannot take a tenth, then
+//! on a fast one again. Each answer is 202 in bounded time or 503 with `Retry-After`; every 202 is true, also after
+//! SIGKILL; memory stays bounded; soon after the disk is fast again nothing is refused any more.
+//!
+//! `HOOKSTEAD_OVERLOAD_SECONDS` says how long the disk is slow, `HOOKSTEAD_OVERLOAD_RATE` how many events come each
+//! second. `cargo xtask overload` takes a release build, and more of both.
+
+use std::fs;
+use std::ops::Range;
+use std::time::Duration;
+
+use super::load::{self, Sent};
+use super::phase::{HEADS, Phase};
+use super::slow_disk::SlowDisk;
+use crate::harness::{Events, Evidence, Losses, Project, Request, Server, StoreKind, size_from};
+
+/// How long a sync takes on the slow disk; on a fast one it is a few milliseconds.
+const SYNC_TIME: Duration = Duration::from_secs(2);
+
+/// How long the disk is fast before.
+const BEFORE: Duration = Duration::from_secs(1);
+
+/// How long it is fast afterwards: longer than the recovery may take.
+const AFTER: Duration = Duration::from_secs(3);
+
+/// By then nothing may be refused any more.
+const RECOVERY_MAX: Duration = Duration::from_secs(2);
+
+/// The server answers within nine seconds; the rest is for a machine that does other things as well.
+const ANSWER_MAX: Duration = Duration::from_secs(12);
+
+const RESIDENT_KIB_MAX: usize = 256 * 1024;
+
+/// How many of the refused are sent again at the end.
+const RETRIED_MAX: usize = 200;
+
+#[test]
+fn overload_on_a_slow_disk_is_refused_and_nothing_else_on_sqlite() {
+    check_overload(StoreKind::Sqlite);
+}
+
+#[test]
+fn overload_on_a_slow_disk_is_refused_and_nothing_else_on_files() {
+    check_overload(StoreKind::Files);
+}
+
+fn check_overload(store: StoreKind) {
+    let slow_for = Duration::from_secs(size_from("HOOKSTEAD_OVERLOAD_SECONDS", 5) as u64);
+    let rate = size_from("HOOKSTEAD_OVERLOAD_RATE", 1_000);
+    let mut evidence = Evidence::begin("overload", store);
+    let project = Project::new().on(store);
+    let disk = SlowDisk::build();
+    let server = project.serve_under(disk.below());
+    let slow = BEFORE..BEFORE + slow_for;
+    let all = send_through(&server, rate, &disk, &slow);
+    let resident_kib = resident_kib_max(&server);
+    retry_refused(&server, &all);
+    server.kill9();
+
+    let end = slow.end + AFTER;
+    let phases = [("fast", Duration::ZERO..slow.start), ("slow", slow.clone()), ("fast", slow.end..end)]
+        .map(|(name, due)| Phase::of(name, &all, &due));
+    let recovery = recovery(&all, slow.end);
+    let losses = look_at_accepted(&project, &all);
+    println!("{}, {rate} requests a second, {SYNC_TIME:?} a sync while the disk is slow", store.name());
+    println!("{HEADS}");
+    phases.iter().for_each(|phase| println!("{phase}"));
+
+    evidence.count("answers", all.len());
+    note(&mut evidence, &phases);
+    evidence.count("checked", losses.checked);
+    evidence.count("lost", losses.faults.len());
+    evidence.count("resident_kib_max", resident_kib);
+    evidence.time("recovery_ms", recovery);
+    evidence.finish(project.data());
+    losses.judge();
+    judge(&phases, recovery, resident_kib, disk.slowed());
+}
+
+/// Sends through all three phases, and slows the disk in the second.
+fn send_through(server: &Server, rate: usize, disk: &SlowDisk, slow: &Range<Duration>) -> Vec<Sent> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    runtime.block_on(load::send(server.intake(), rate, |elapsed| {
+        disk.slow_by(if slow.contains(&elapsed) { SYNC_TIME } else { Duration::ZERO });
+        elapsed < slow.end + AFTER
+    }))
+}
+
+/// The most memory that the server had at once.
+fn resident_kib_max(server: &Server) -> usize {
+    let status = fs::read_to_string(format!("/proc/{}/status", server.pid())).expect("it runs");
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix(" kB"));
+    peak.and_then(|peak| peak.trim().parse().ok()).expect("the kernel knows its memory")
+}
+
+/// Whoever was refused may come again: the event is new, or was stored after its answer. It is never a conflict.
+fn retry_refused(server: &Server, all: &[Sent]) {
+    let mut connection = server.connect();
+    for sent in all.iter().filter(|sent| sent.status == 503).take(RETRIED_MAX) {
+        let (id, body) = load::event(sent.number);
+        let reply = connection.exchange(&Request::signed(&id, &body).bytes()).expect("an answer");
+        assert!([200, 202].contains(&reply.status), "{id} was refused, and its retry got {reply}");
+    }
+}
+
+/// How long after the disk was fast again the last refused request was due.
+fn recovery(all: &[Sent], fast_again: Duration) -> Duration {
+    let refused = all.iter().filter(|sent| sent.status != 202 && sent.due >= fast_again);
+    refused.map(|sent| sent.due - fast_again).max().unwrap_or_default()
+}
+
+fn look_at_accepted(project: &Project, all: &[Sent]) -> Losses {
+    let accepted: Events =
+        all.iter().filter(|sent| sent.status == 202).map(|sent| load::event(sent.number)).collect();
+    let server = project.serve();
+    let mut losses = Losses::default();
+    losses.look(&server, &accepted);
+    server.kill9();
+    losses
+}
+
+fn note(evidence: &mut Evidence, phases: &[Phase; 3]) {
+    let [before, slow, after] = phases;
+    for (name, phase) in [("before", before), ("slow", slow), ("after", after)] {
+        evidence.count(&format!("{name}_sent"), phase.sent);
+        evidence.count(&format!("{name}_accepted"), phase.accepted());
+        evidence.count(&format!("{name}_refused"), phase.refused());
+        evidence.time(&format!("{name}_accepted_p99_ms"), phase.accepted_percentile(99));
+        evidence.time(&format!("{name}_accepted_max_ms"), phase.accepted_percentile(100));
+        evidence.time(&format!("{name}_refused_p99_ms"), phase.refused_percentile(99));
+    }
+}
+
+fn judge(phases: &[Phase; 3], recovery: Duration, resident_kib: usize, slowed: i64) {
+    for phase in phases {
+        assert!(
+            phase.others.is_empty(),
+            "{}: neither 202 nor 503 with Retry-After: {:?}",
+            phase.name,
+            phase.others
+        );
+        let slowest = phase.accepted_percentile(100).max(phase.refused_percentile(100));
+        assert!(slowest < ANSWER_MAX, "{}: an answer after {slowest:?}", phase.name);
+    }
+    let [before, slow, after] = phases;
+    assert!(before.accepted() > 0 && slow.accepted() > 0 && after.accepted() > 0, "{phases:?}");
+    // Without these two the run would not have been what it says.
+    assert!(slowed > 0, "no sync was slowed");
+    assert!(slow.refused() > slow.accepted(), "no overload: {slow}");
+    assert!(recovery < RECOVERY_MAX, "still refused {recovery:?} after the disk was fast again");
+    assert!(resident_kib < RESIDENT_KIB_MAX, "{resident_kib} KiB resident");
+}
