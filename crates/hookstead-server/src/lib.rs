@@ -5,6 +5,7 @@
 
 pub mod api;
 pub mod config;
+mod descriptors;
 pub mod dev;
 pub mod folder;
 mod intake;

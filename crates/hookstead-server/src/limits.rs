@@ -64,6 +64,9 @@ pub const RATE_REQUESTS_MAX: u32 = 1_000_000;
 /// Connections of the admin listener: people and their tools.
 pub const ADMIN_CONNECTIONS_MAX: usize = 256;
 
+/// File handles beside those of connections: the store's files and readers, listeners, logs, the runtime's own.
+pub const DESCRIPTORS_BESIDE: usize = 128;
+
 /// Connections that the kernel keeps until they are accepted. `net.core.somaxconn` may lower it.
 pub const BACKLOG: u32 = 1024;
 

@@ -15,6 +15,7 @@ mod harness;
 mod help;
 mod kill_loop;
 mod lifecycle;
+mod limits;
 mod lookup;
 mod overload;
 mod replay;

@@ -18,10 +18,10 @@ use super::loops::Loops;
 use super::outcome::{RunOutcome, ServerFacts, StartError};
 use super::parts;
 use crate::config::Config;
-use crate::folder;
 use crate::intake::BodyBudget;
 use crate::listen::Stop;
 use crate::tokens::Tokens;
+use crate::{descriptors, folder};
 
 /// How long the admin listener's connections have to end, after everything else has.
 const ADMIN_DRAIN: Duration = Duration::from_secs(1);
@@ -51,6 +51,7 @@ impl Server {
     /// [`StartError`]; the store is closed again then, and nothing listens.
     pub async fn start(config: Config) -> Result<Self, StartError> {
         folder::prepare(&config.data)?;
+        descriptors::provide(&config.limits);
         let tokens = Tokens::open(&config.data)?;
         let intake = parts::listen("intake", config.server.intake, &config)?;
         let admin = parts::listen("admin", config.server.admin, &config)?;

@@ -48,7 +48,7 @@ fn b027_a_head_that_trickles_is_cut_off_and_harms_nobody() {
     let header_time = Duration::from_secs(1);
     let stage = Stage::at(case.now()).source(&case.sources()[0]).limit("header_time", "\"1s\"");
     let server = stage.serve();
-    let base = descriptors(&server);
+    let base = server.descriptors();
     let begun = Instant::now();
     let mut slow: Vec<TcpStream> = (0..CROWD).map(|_| trickling(server.intake())).collect();
     for number in 0.. {
@@ -59,14 +59,14 @@ fn b027_a_head_that_trickles_is_cut_off_and_harms_nobody() {
         assert_eq!(post(&server, &format!("good-{number}"), b"x").status, 202);
         assert!(good.elapsed() < Duration::from_secs(1), "others wait: {:?}", good.elapsed());
         // The connection of the good request, and what the store has open.
-        if slow.is_empty() && descriptors(&server) <= base + 8 {
+        if slow.is_empty() && server.descriptors() <= base + 8 {
             break;
         }
         assert!(
             since < PATIENCE,
             "{} are still connected, {} files are open",
             slow.len(),
-            descriptors(&server)
+            server.descriptors()
         );
     }
 }
@@ -109,7 +109,7 @@ fn b119_a_body_over_the_limit_is_413() {
 #[test]
 fn b120_bodies_without_end_are_cut_off_and_memory_is_bounded() {
     let (_case, _stage, server) = staged("B120");
-    let before = memory_peak(&server);
+    let before = server.memory_peak_kib();
     let address = server.intake();
     let statuses: Vec<u16> = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..CROWD).map(|_| scope.spawn(|| stream_without_end(address))).collect();
@@ -118,7 +118,7 @@ fn b120_bodies_without_end_are_cut_off_and_memory_is_bounded() {
     assert!(statuses.iter().all(|status| [413, 503].contains(status)), "{statuses:?}");
     assert!(statuses.contains(&413), "{statuses:?}");
     // The budget for bodies is 32 MiB; the rest is what 200 connections need beside it.
-    let grown = memory_peak(&server) - before;
+    let grown = server.memory_peak_kib() - before;
     assert!(grown < 96 * 1024, "{grown} KiB more than before");
     assert!(server.admin().events().is_empty());
 }
@@ -187,16 +187,4 @@ fn stream_without_end(address: &str) -> u16 {
 fn refusals(stage: &Stage) -> Vec<String> {
     let log = stage.log();
     log.iter().filter_map(|line| find(line, "refusal.code")?.as_str().map(str::to_owned)).collect()
-}
-
-fn descriptors(server: &Server) -> usize {
-    std::fs::read_dir(format!("/proc/{}/fd", server.pid())).expect("a process of ours").count()
-}
-
-/// The most memory that the process ever had, in KiB.
-fn memory_peak(server: &Server) -> u64 {
-    let status =
-        std::fs::read_to_string(format!("/proc/{}/status", server.pid())).expect("a process of ours");
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("a peak");
-    line.trim().split(' ').next().and_then(|number| number.parse().ok()).expect("a number of KiB")
 }

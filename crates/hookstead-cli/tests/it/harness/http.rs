@@ -72,10 +72,20 @@ impl Connection {
         self.stream.get_ref().shutdown(Shutdown::Write)
     }
 
+    /// As [`Connection::finish_sending`], where the server may have closed already.
+    pub(crate) fn end_sending(&self) {
+        drop(self.stream.get_ref().shutdown(Shutdown::Write));
+    }
+
     /// Sends a request and reads its answer.
     pub(crate) fn exchange(&mut self, bytes: &[u8]) -> Result<Reply> {
         self.send(bytes)?;
         self.receive()?.ok_or_else(|| Error::new(ErrorKind::UnexpectedEof, "closed without an answer"))
+    }
+
+    /// Whether bytes of an answer are there, which stay unread.
+    pub(crate) fn has_an_answer(&self) -> bool {
+        self.stream.get_ref().peek(&mut [0]).is_ok_and(|bytes| bytes > 0)
     }
 
     /// The next answer, or `None` when the connection was closed instead.

@@ -106,6 +106,13 @@ impl Project {
         self
     }
 
+    /// Sets a key of the source that was added last; the value as TOML.
+    pub(crate) fn source_key(mut self, key: &str, value: &str) -> Self {
+        self.sources.truncate(self.sources.trim_end().len());
+        writeln!(self.sources, "\n{key} = {value}\n").expect("a string takes all");
+        self
+    }
+
     /// Sets a key of `[limits]`; the value as TOML.
     pub(crate) fn limit(mut self, key: &str, value: &str) -> Self {
         writeln!(self.limits, "{key} = {value}").expect("a string takes all");
