@@ -79,6 +79,8 @@ fn run<F: Future<Output = ()>>(
     runtime.block_on(async move {
         match begin.await {
             Ok(serve) => {
+                // In this runtime, so on this thread; it ends with the runtime.
+                tokio::spawn(hookstead::gather_answers());
                 say(tell, Ok(()));
                 serve.await;
             }

@@ -12,9 +12,11 @@ mod queue;
 #[cfg(test)]
 mod tests;
 mod thread;
+mod wake;
 
 pub use health::Health;
 pub use queue::CommitLimits;
+pub use wake::{GatherAnswers, gather_answers};
 
 pub(crate) use pending::Pending;
 pub(crate) use queue::LaneName;

@@ -4,10 +4,9 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use hookstead_core::{Timestamp, Write};
-use tokio::sync::oneshot;
 
 use super::pace::Pace;
-use super::pending::Answer;
+use super::pending::Promise;
 
 /// How much may wait for the store and how much goes into one commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,7 +54,7 @@ const REST_SHARE: usize = 4;
 /// A write and whoever waits for it.
 pub(super) struct Entry {
     pub(super) write: Write,
-    pub(super) answer: oneshot::Sender<Answer>,
+    pub(super) answer: Promise,
 }
 
 #[derive(Default)]

@@ -11,6 +11,7 @@ use tokio::sync::watch;
 use super::health::Health;
 use super::pending::{Pending, pending};
 use super::queue::{CommitLimits, Entry, LaneName, Queue};
+use super::wake::Wakes;
 use crate::error::Unavailable;
 
 /// How long the committer waits between two probes of a store that could not commit.
@@ -34,6 +35,8 @@ struct State {
     queue: Queue,
     health: Health,
     closing: bool,
+    /// Threads that wait for work. Only then is anybody woken: a wake is a system call, also in vain.
+    idle: usize,
 }
 
 /// Commits what must be there before anything is accepted, on the calling thread.
@@ -53,7 +56,7 @@ impl Committer {
         limits: CommitLimits,
     ) -> io::Result<Self> {
         let count = store.facts().batches_in_flight.get();
-        let state = State { queue: Queue::new(limits), health: Health::Ready, closing: false };
+        let state = State { queue: Queue::new(limits), health: Health::Ready, closing: false, idle: 0 };
         let shared = Arc::new(Shared {
             store,
             clock,
@@ -75,15 +78,19 @@ impl Committer {
     /// Queues a write. It will be committed also if nobody waits for it any more.
     pub(crate) fn submit(&self, lane: LaneName, write: Write) -> Result<Pending, Unavailable> {
         let (answer, pending) = pending();
-        {
+        let entry = Entry { write, answer };
+        let now = self.shared.clock.now();
+        let idle = {
             let mut state = self.shared.state();
             if let Some(unavailable) = state.unavailable() {
                 return Err(unavailable);
             }
-            let entry = Entry { write, answer };
-            state.queue.push(lane, entry, self.shared.clock.now()).map_err(|_| Unavailable::Overloaded)?;
+            state.queue.push(lane, entry, now).map_err(|_| Unavailable::Overloaded)?;
+            state.idle
+        };
+        if idle > 0 {
+            self.shared.work.notify_one();
         }
-        self.shared.work.notify_one();
         Ok(pending)
     }
 
@@ -92,7 +99,7 @@ impl Committer {
     pub(crate) fn submit_all(&self, lane: LaneName, writes: Vec<Write>) -> Result<Vec<Pending>, Unavailable> {
         let mut pendings = Vec::with_capacity(writes.len());
         let now = self.shared.clock.now();
-        {
+        let idle = {
             let mut state = self.shared.state();
             if let Some(unavailable) = state.unavailable() {
                 return Err(unavailable);
@@ -105,8 +112,11 @@ impl Committer {
                 state.queue.push(lane, Entry { write, answer }, now).map_err(|_| Unavailable::Overloaded)?;
                 pendings.push(pending);
             }
+            state.idle
+        };
+        if idle > 0 {
+            self.shared.work.notify_one();
         }
-        self.shared.work.notify_one();
         Ok(pendings)
     }
 
@@ -192,26 +202,30 @@ impl Shared {
             if state.closing {
                 return Task::End;
             }
+            state.idle += 1;
             if !matches!(state.health, Health::Recovering(_)) {
                 state = self.work.wait(state).unwrap_or_else(PoisonError::into_inner);
+                state.idle -= 1;
                 continue;
             }
             let waited = self.work.wait_timeout(state, PROBE_INTERVAL);
             let (after, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
+            state = after;
+            state.idle -= 1;
             if timeout.timed_out() {
                 return Task::Probe;
             }
-            state = after;
         }
     }
 
     fn commit(&self, batch: Vec<Entry>) {
         let (writes, answers): (Vec<_>, Vec<_>) =
             batch.into_iter().map(|entry| (entry.write, entry.answer)).unzip();
+        let mut wakes = Wakes::default();
         match self.apply(&writes) {
             Ok(written) => {
                 for (answer, written) in answers.into_iter().zip(written) {
-                    give(answer, Ok(written));
+                    answer.give(Ok(written), &mut wakes);
                 }
             }
             Err(error) if error.may_be_one_write() && writes.len() > 1 => {
@@ -219,12 +233,13 @@ impl Shared {
                 let mut answers = answers.into_iter();
                 for write in &writes {
                     let Some(answer) = answers.next() else { break };
-                    give(answer, self.commit_one(write));
+                    answer.give(self.commit_one(write), &mut wakes);
+                    wakes.send();
                 }
             }
             Err(error) => {
                 let unavailable = self.failed(&error);
-                answers.into_iter().for_each(|answer| give(answer, Err(unavailable.clone())));
+                answers.into_iter().for_each(|answer| answer.give(Err(unavailable.clone()), &mut wakes));
             }
         }
     }
@@ -286,7 +301,8 @@ impl Shared {
             if health == Health::Ready { Vec::new() } else { state.queue.drain() }
         };
         if let Some(unavailable) = health.unavailable() {
-            refused.into_iter().for_each(|entry| give(entry.answer, Err(unavailable.clone())));
+            let mut wakes = Wakes::default();
+            refused.into_iter().for_each(|entry| entry.answer.give(Err(unavailable.clone()), &mut wakes));
         }
         self.health.send_if_modified(|known| {
             let changed = *known != health;
@@ -294,11 +310,6 @@ impl Shared {
             changed
         });
     }
-}
-
-/// The receiver may be gone: the sender of a request hung up. The commit stands all the same.
-fn give(answer: tokio::sync::oneshot::Sender<super::pending::Answer>, result: super::pending::Answer) {
-    drop(answer.send(result));
 }
 
 /// A store that panics has broken its contract: nothing it says later can be trusted.
