@@ -88,9 +88,13 @@ pub trait Store: Send + Sync {
     /// The sources and destinations that were ever registered, by number.
     fn registry(&self) -> Result<Registry, StoreError>;
 
-    /// The earliest instant at which a delivery of a destination that is not paused can be claimed, or at
-    /// which a lease of any destination expires. It may lie in the past. `None`: nothing waits for time.
-    fn next_due(&self) -> Result<Option<Timestamp>, StoreError>;
+    /// The earliest instant at which a delivery to this destination can be claimed. It may lie in the past.
+    /// `None`: none waits, or the destination is paused or unknown.
+    fn next_due(&self, destination: DestinationNumber) -> Result<Option<Timestamp>, StoreError>;
+
+    /// The earliest instant at which a lease of any destination expires. It may lie in the past. `None`: nothing
+    /// is leased.
+    fn next_expiry(&self) -> Result<Option<Timestamp>, StoreError>;
 
     /// Counts, for people and metrics.
     fn stats(&self) -> Result<Stats, StoreError>;

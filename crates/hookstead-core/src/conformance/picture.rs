@@ -5,7 +5,7 @@ use std::fmt::Debug;
 use crate::attempt::Attempt;
 use crate::delivery::Delivery;
 use crate::event::{Body, Conflict, Event};
-use crate::id::{DeliveryId, EventId, RedeliveryId};
+use crate::id::{DeliveryId, DestinationNumber, EventId, RedeliveryId};
 use crate::query::{BodySelector, ConflictFilter, DeliveryFilter, EventFilter, List, Order, PAGE_MAX, Page};
 use crate::redelivery::Redelivery;
 use crate::run::RunReceipt;
@@ -17,7 +17,8 @@ use crate::time::Timestamp;
 pub(super) struct Picture {
     pub(super) registry: Registry,
     stats: Stats,
-    pub(super) next_due: Option<Timestamp>,
+    pub(super) next_due: Vec<(DestinationNumber, Option<Timestamp>)>,
+    pub(super) next_expiry: Option<Timestamp>,
     pub(super) events: Vec<Event>,
     bodies: Vec<(EventId, Option<Body>)>,
     pub(super) deliveries: Vec<Delivery>,
@@ -36,10 +37,13 @@ impl Picture {
         let conflicts =
             every(|page| store.list_conflicts(&ConflictFilter::default(), page).expect("conflicts"));
         let body = |selector| store.body(selector).expect("a body");
+        let registry = store.registry().expect("the registry");
+        let due = |number| (number, store.next_due(number).expect("the next due time"));
         Self {
-            registry: store.registry().expect("the registry"),
             stats: store.stats().expect("the counts"),
-            next_due: store.next_due().expect("the next due time"),
+            next_due: registry.destinations.iter().map(|row| due(row.number)).collect(),
+            next_expiry: store.next_expiry().expect("the next end of a lease"),
+            registry,
             bodies: events.iter().map(|event| (event.id, body(BodySelector::Event(event.id)))).collect(),
             attempts: deliveries
                 .iter()
@@ -68,7 +72,7 @@ impl Picture {
                 $(found.extend($of(stringify!($part), &self.$part, &other.$part));)+
             };
         }
-        compare!(of_values: registry, stats, next_due);
+        compare!(of_values: registry, stats, next_due, next_expiry);
         compare!(of_lists: events, bodies, deliveries, attempts, conflicts, variant_bodies, runs, redeliveries);
         found
     }

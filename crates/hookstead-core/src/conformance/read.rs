@@ -8,7 +8,7 @@ use super::scene::{STATES, dead};
 use super::world::{LEASE, SECOND, World};
 use crate::delivery::DeliveryTally;
 use crate::event::Body;
-use crate::id::{EventId, RedeliveryId, Seq};
+use crate::id::{DestinationNumber, EventId, RedeliveryId, Seq};
 use crate::lease::Verdict;
 use crate::query::{BodySelector, EventSelector};
 use crate::store::{CheckReport, Stats, Subject};
@@ -25,6 +25,7 @@ list!("read":
     nothing_owed_is_nothing_due,
     the_next_due_time_is_the_earliest_wait,
     the_next_due_time_may_lie_in_the_past,
+    the_next_due_time_is_the_destinations_own,
     the_next_due_time_is_the_earliest_end_of_a_lease,
     done_dead_and_held_deliveries_are_never_due,
     a_paused_destinations_waits_are_not_due_but_its_leases_are,
@@ -156,6 +157,20 @@ fn the_next_due_time_may_lie_in_the_past(world: &mut World) {
     world.owe("evt_1", world.destination("app"));
     world.advance(Duration::from_hours(24));
     assert_eq!(world.next_due(), Some(due));
+}
+
+fn the_next_due_time_is_the_destinations_own(world: &mut World) {
+    let (app, billing) = (world.destination("app"), world.destination("billing"));
+    let start = world.now();
+    world.owe("a", app);
+    world.advance(SECOND);
+    world.owe("b", billing);
+    assert_eq!((world.next_due_to(app), world.next_due_to(billing)), (Some(start), Some(start.plus(SECOND))));
+    assert_eq!(world.next_expiry(), None);
+    world.claim_one(app);
+    assert_eq!((world.next_due_to(app), world.next_due_to(billing)), (None, Some(start.plus(SECOND))));
+    assert_eq!(world.next_expiry(), Some(world.now().plus(LEASE)));
+    assert_eq!(world.next_due_to(DestinationNumber(99)), None);
 }
 
 fn the_next_due_time_is_the_earliest_end_of_a_lease(world: &mut World) {

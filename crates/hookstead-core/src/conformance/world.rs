@@ -312,8 +312,19 @@ impl World {
         self.store().attempts(&delivery).expect("attempts can be read")
     }
 
+    pub(super) fn next_due_to(&self, destination: DestinationNumber) -> Option<Timestamp> {
+        self.store().next_due(destination).expect("the next due time can be read")
+    }
+
+    pub(super) fn next_expiry(&self) -> Option<Timestamp> {
+        self.store().next_expiry().expect("the next end of a lease can be read")
+    }
+
+    /// When time alone will make something: of every destination.
     pub(super) fn next_due(&self) -> Option<Timestamp> {
-        self.store().next_due().expect("the next due time can be read")
+        let registry = self.store().registry().expect("the registry can be read");
+        let due = registry.destinations.iter().filter_map(|row| self.next_due_to(row.number));
+        due.chain(self.next_expiry()).min()
     }
 }
 

@@ -86,13 +86,20 @@ impl State {
         self.runs.iter().filter(|((of, _), _)| of == event).map(|(_, receipt)| receipt.clone()).collect()
     }
 
-    pub(super) fn next_due(&self) -> Option<Timestamp> {
+    pub(super) fn next_due(&self, destination: DestinationNumber) -> Option<Timestamp> {
         let due = |work: &Work| match work.delivery.state {
-            DeliveryState::Waiting { due } if !self.is_paused(work.delivery.id.destination) => Some(due),
+            DeliveryState::Waiting { due } if work.delivery.id.destination == destination => Some(due),
+            _ => None,
+        };
+        if self.is_paused(destination) { None } else { self.work.values().filter_map(due).min() }
+    }
+
+    pub(super) fn next_expiry(&self) -> Option<Timestamp> {
+        let expiry = |work: &Work| match work.delivery.state {
             DeliveryState::Leased { expires_at } => Some(expires_at),
             _ => None,
         };
-        self.work.values().filter_map(due).min()
+        self.work.values().filter_map(expiry).min()
     }
 
     pub(super) fn stats(&self) -> Stats {

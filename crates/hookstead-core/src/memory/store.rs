@@ -8,7 +8,7 @@ use crate::attempt::Attempt;
 use crate::delivery::Delivery;
 use crate::error::StoreError;
 use crate::event::{Body, Conflict, Event};
-use crate::id::{DeliveryId, EventId, RedeliveryId};
+use crate::id::{DeliveryId, DestinationNumber, EventId, RedeliveryId};
 use crate::identity::IdentityKey;
 use crate::query::{
     BodySelector, ChangeMark, ConflictFilter, DeliveryFilter, EventFilter, EventSelector, List, Page,
@@ -124,8 +124,12 @@ impl Store for MemoryStore {
         Ok(self.state()?.registry.clone())
     }
 
-    fn next_due(&self) -> Result<Option<Timestamp>, StoreError> {
-        Ok(self.state()?.next_due())
+    fn next_due(&self, destination: DestinationNumber) -> Result<Option<Timestamp>, StoreError> {
+        Ok(self.state()?.next_due(destination))
+    }
+
+    fn next_expiry(&self) -> Result<Option<Timestamp>, StoreError> {
+        Ok(self.state()?.next_expiry())
     }
 
     fn stats(&self) -> Result<Stats, StoreError> {

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use hookstead_core::conformance::{Backend, Instance};
 use hookstead_core::{
     Attempt, Body, BodySelector, ChangeMark, CheckProgress, CheckReport, Conflict, ConflictFilter, Decision,
-    Delivery, DeliveryFilter, DeliveryId, Event, EventFilter, EventId, EventSelector, List, MemoryStore,
-    Outcome, Page, Redelivery, RedeliveryId, RedeliveryState, Registry, Resolve, RunReceipt, Stats, Store,
-    StoreError, StoreFacts, Subject, Timestamp, Write, Written,
+    Delivery, DeliveryFilter, DeliveryId, DestinationNumber, Event, EventFilter, EventId, EventSelector,
+    List, MemoryStore, Outcome, Page, Redelivery, RedeliveryId, RedeliveryState, Registry, Resolve,
+    RunReceipt, Stats, Store, StoreError, StoreFacts, Subject, Timestamp, Write, Written,
 };
 
 /// The promise that is broken.
@@ -176,8 +176,12 @@ impl Store for BrokenStore {
         self.inner.registry()
     }
 
-    fn next_due(&self) -> Result<Option<Timestamp>, StoreError> {
-        self.inner.next_due()
+    fn next_due(&self, destination: DestinationNumber) -> Result<Option<Timestamp>, StoreError> {
+        self.inner.next_due(destination)
+    }
+
+    fn next_expiry(&self) -> Result<Option<Timestamp>, StoreError> {
+        self.inner.next_expiry()
     }
 
     fn stats(&self) -> Result<Stats, StoreError> {

@@ -5,9 +5,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 
 use hookstead_core::{
     Attempt, Body, BodySelector, ChangeMark, CheckProgress, CheckReport, Conflict, ConflictFilter, Delivery,
-    DeliveryFilter, DeliveryId, Event, EventFilter, EventId, EventSelector, Identity, List, Page, Redelivery,
-    RedeliveryId, RedeliveryState, Registry, RunReceipt, Stats, Store, StoreError, StoreFacts, Timestamp,
-    Write, Written,
+    DeliveryFilter, DeliveryId, DestinationNumber, Event, EventFilter, EventId, EventSelector, Identity,
+    List, Page, Redelivery, RedeliveryId, RedeliveryState, Registry, RunReceipt, Stats, Store, StoreError,
+    StoreFacts, Timestamp, Write, Written,
 };
 
 use super::disk::Disk;
@@ -215,8 +215,12 @@ impl Store for FilesStore {
         Ok(self.tables()?.registry.clone())
     }
 
-    fn next_due(&self) -> Result<Option<Timestamp>, StoreError> {
-        Ok(self.tables()?.next_due())
+    fn next_due(&self, destination: DestinationNumber) -> Result<Option<Timestamp>, StoreError> {
+        Ok(self.tables()?.next_due(destination))
+    }
+
+    fn next_expiry(&self) -> Result<Option<Timestamp>, StoreError> {
+        Ok(self.tables()?.next_expiry())
     }
 
     fn stats(&self) -> Result<Stats, StoreError> {

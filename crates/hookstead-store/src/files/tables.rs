@@ -294,14 +294,14 @@ impl Tables {
         self.runs.iter().flat_map(|(seq, runs)| runs.iter().map(|(run, row)| (*seq, run, row)))
     }
 
-    pub(super) fn next_due(&self) -> Option<Timestamp> {
-        let lease = self.leases.first().map(|(expires_at, _)| *expires_at);
-        let open = self.registry.destinations.iter().filter(|row| !row.paused);
-        let waiting = open.filter_map(|row| {
-            let (to, due, _) = self.due.range(first_due(row.number)..).next()?;
-            (*to == row.number).then_some(*due)
-        });
-        waiting.chain(lease).min()
+    pub(super) fn next_due(&self, destination: DestinationNumber) -> Option<Timestamp> {
+        let row = self.registry.destinations.iter().find(|row| row.number == destination)?;
+        let (to, due, _) = self.due.range(first_due(destination)..).next()?;
+        (*to == destination && !row.paused).then_some(*due)
+    }
+
+    pub(super) fn next_expiry(&self) -> Option<Timestamp> {
+        self.leases.first().map(|(expires_at, _)| *expires_at)
     }
 
     pub(super) fn stats(&self) -> Stats {

@@ -1,9 +1,9 @@
 //! Reading lists, in pages that a cursor continues.
 
 use hookstead_core::{
-    Attempt, Conflict, ConflictFilter, Cursor, Delivery, DeliveryFilter, DeliveryId, Event, EventFilter,
-    EventId, LeaseToken, List, Order, Page, QueryError, Redelivery, RedeliveryId, RedeliveryState,
-    RunReceipt, Seq, StateName, StoreError, Timestamp,
+    Attempt, Conflict, ConflictFilter, Cursor, Delivery, DeliveryFilter, DeliveryId, DestinationNumber,
+    Event, EventFilter, EventId, LeaseToken, List, Order, Page, QueryError, Redelivery, RedeliveryId,
+    RedeliveryState, RunReceipt, Seq, StateName, StoreError, Timestamp,
 };
 use rusqlite::{Connection, Params, Row};
 
@@ -242,24 +242,28 @@ pub(super) fn runs(connection: &Connection, event: &EventId) -> Result<Vec<RunRe
 
 /// The earliest instant at which time makes work: a delivery of a destination that is not paused is due, or
 /// a lease of any destination expires.
-pub(super) fn next_due(connection: &Connection, known: &Known<'_>) -> Result<Option<Timestamp>, StoreError> {
-    let failed = reading("look for the next due time");
-    let mut earliest: Option<i64> = connection
+pub(super) fn next_due(
+    connection: &Connection,
+    known: &Known<'_>,
+    destination: DestinationNumber,
+) -> Result<Option<Timestamp>, StoreError> {
+    let row = known.registry.destinations.iter().find(|row| row.number == destination);
+    if row.is_none_or(|row| row.paused) {
+        return Ok(None);
+    }
+    let due: Option<i64> = connection
+        .prepare_cached("SELECT min(due_us) FROM work WHERE state = 'waiting' AND destination = ?1")
+        .and_then(|mut statement| statement.query_row([destination.0], |row| row.get(0)))
+        .map_err(reading("look for the next due time"))?;
+    Ok(due.map(Timestamp::from_micros))
+}
+
+pub(super) fn next_expiry(connection: &Connection) -> Result<Option<Timestamp>, StoreError> {
+    let expiry: Option<i64> = connection
         .prepare_cached("SELECT min(due_us) FROM work WHERE state = 'leased'")
         .and_then(|mut statement| statement.query_row([], |row| row.get(0)))
-        .map_err(&failed)?;
-    let mut waiting = connection
-        .prepare_cached("SELECT min(due_us) FROM work WHERE state = 'waiting' AND destination = ?1")
-        .map_err(&failed)?;
-    for destination in known.registry.destinations.iter().filter(|row| !row.paused) {
-        let due: Option<i64> =
-            waiting.query_row([destination.number.0], |row| row.get(0)).map_err(&failed)?;
-        earliest = match (earliest, due) {
-            (Some(earliest), Some(due)) => Some(earliest.min(due)),
-            (earliest, due) => earliest.or(due),
-        };
-    }
-    Ok(earliest.map(Timestamp::from_micros))
+        .map_err(reading("look for the next end of a lease"))?;
+    Ok(expiry.map(Timestamp::from_micros))
 }
 
 fn attempt(row: &Row<'_>) -> rusqlite::Result<Attempt> {

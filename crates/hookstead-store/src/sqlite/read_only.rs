@@ -10,9 +10,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use hookstead_core::{
     Attempt, Body, BodySelector, ChangeMark, CheckProgress, CheckReport, Conflict, ConflictFilter, Delivery,
-    DeliveryFilter, DeliveryId, Event, EventFilter, EventId, EventSelector, IdentityKey, List, Page,
-    Redelivery, RedeliveryId, RedeliveryState, Registry, RunReceipt, Stats, Store, StoreError, StoreFacts,
-    Timestamp, Write, Written,
+    DeliveryFilter, DeliveryId, DestinationNumber, Event, EventFilter, EventId, EventSelector, IdentityKey,
+    List, Page, Redelivery, RedeliveryId, RedeliveryState, Registry, RunReceipt, Stats, Store, StoreError,
+    StoreFacts, Timestamp, Write, Written,
 };
 use rusqlite::{Connection, ErrorCode};
 
@@ -250,8 +250,12 @@ impl Store for ReadOnlyStore {
         self.read(|connection, _| register::load(connection))
     }
 
-    fn next_due(&self) -> Result<Option<Timestamp>, StoreError> {
-        self.read(list::next_due)
+    fn next_due(&self, destination: DestinationNumber) -> Result<Option<Timestamp>, StoreError> {
+        self.read(|connection, known| list::next_due(connection, known, destination))
+    }
+
+    fn next_expiry(&self) -> Result<Option<Timestamp>, StoreError> {
+        self.read(|connection, _| list::next_expiry(connection))
     }
 
     fn stats(&self) -> Result<Stats, StoreError> {

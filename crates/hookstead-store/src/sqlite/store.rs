@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use hookstead_core::{
     Attempt, Body, BodySelector, ChangeMark, CheckProgress, CheckReport, Conflict, ConflictFilter, Delivery,
-    DeliveryFilter, DeliveryId, Event, EventFilter, EventId, EventSelector, List, Page, Redelivery,
-    RedeliveryId, RedeliveryState, Registry, RunReceipt, Stats, Store, StoreError, StoreFacts, Timestamp,
-    Write, Written,
+    DeliveryFilter, DeliveryId, DestinationNumber, Event, EventFilter, EventId, EventSelector, List, Page,
+    Redelivery, RedeliveryId, RedeliveryState, Registry, RunReceipt, Stats, Store, StoreError, StoreFacts,
+    Timestamp, Write, Written,
 };
 use rusqlite::Connection;
 
@@ -167,8 +167,12 @@ impl Store for SqliteStore {
         Ok(Registry::clone(&self.published.registry()))
     }
 
-    fn next_due(&self) -> Result<Option<Timestamp>, StoreError> {
-        self.read(list::next_due)
+    fn next_due(&self, destination: DestinationNumber) -> Result<Option<Timestamp>, StoreError> {
+        self.read(|connection, known| list::next_due(connection, known, destination))
+    }
+
+    fn next_expiry(&self) -> Result<Option<Timestamp>, StoreError> {
+        self.read(|connection, _| list::next_expiry(connection))
     }
 
     fn stats(&self) -> Result<Stats, StoreError> {

@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex};
 
 use hookstead_core::{
     Attempt, Body, BodySelector, ChangeMark, CheckProgress, CheckReport, Conflict, ConflictFilter, Delivery,
-    DeliveryFilter, DeliveryId, Event, EventFilter, EventId, EventSelector, List, ManualClock, MemoryStore,
-    Page, Redelivery, RedeliveryId, RedeliveryState, Registry, RunReceipt, Stats, Store, StoreError,
-    StoreFacts, Sweep, Timestamp, Write, Written,
+    DeliveryFilter, DeliveryId, DestinationNumber, Event, EventFilter, EventId, EventSelector, List,
+    ManualClock, MemoryStore, Page, Redelivery, RedeliveryId, RedeliveryState, Registry, RunReceipt, Stats,
+    Store, StoreError, StoreFacts, Sweep, Timestamp, Write, Written,
 };
 
 use super::queue::LaneName;
@@ -286,8 +286,12 @@ impl Store for Scripted {
         self.memory.registry()
     }
 
-    fn next_due(&self) -> Result<Option<Timestamp>, StoreError> {
-        self.memory.next_due()
+    fn next_due(&self, destination: DestinationNumber) -> Result<Option<Timestamp>, StoreError> {
+        self.memory.next_due(destination)
+    }
+
+    fn next_expiry(&self) -> Result<Option<Timestamp>, StoreError> {
+        self.memory.next_expiry()
     }
 
     fn stats(&self) -> Result<Stats, StoreError> {

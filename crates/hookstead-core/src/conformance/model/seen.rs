@@ -105,8 +105,8 @@ impl Seen {
         }
         self.note_if(picture.attempts.iter().any(|(_, made)| made.len() > 1), "several attempts on record");
         self.note_if(picture.registry.destinations.iter().any(|row| row.paused), "a paused destination");
-        self.note_if(picture.next_due.is_some(), "something due");
-        self.note_if(picture.next_due.is_none(), "nothing due");
+        self.note_if(picture.next_due.iter().any(|(_, due)| due.is_some()), "something due");
+        self.note_if(picture.next_due.iter().all(|(_, due)| due.is_none()), "nothing due");
     }
 
     fn delivery(&mut self, delivery: &Delivery) {

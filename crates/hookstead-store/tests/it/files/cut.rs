@@ -8,9 +8,9 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use hookstead_core::conformance::{Backend, Instance};
 use hookstead_core::{
     Attempt, Body, BodySelector, ChangeMark, CheckProgress, CheckReport, Conflict, ConflictFilter, Delivery,
-    DeliveryFilter, DeliveryId, Duplicates, Event, EventFilter, EventId, EventSelector, List, Outcome, Page,
-    Redelivery, RedeliveryId, RedeliveryState, Registry, RunReceipt, Stats, Store, StoreError, StoreFacts,
-    Timestamp, Write, Written,
+    DeliveryFilter, DeliveryId, DestinationNumber, Duplicates, Event, EventFilter, EventId, EventSelector,
+    List, Outcome, Page, Redelivery, RedeliveryId, RedeliveryState, Registry, RunReceipt, Stats, Store,
+    StoreError, StoreFacts, Timestamp, Write, Written,
 };
 use hookstead_store::sim::SimDisk;
 use hookstead_store::{OpenOptions, Opened, open};
@@ -172,8 +172,12 @@ impl Store for CutStore {
         self.store().registry()
     }
 
-    fn next_due(&self) -> Result<Option<Timestamp>, StoreError> {
-        self.store().next_due()
+    fn next_due(&self, destination: DestinationNumber) -> Result<Option<Timestamp>, StoreError> {
+        self.store().next_due(destination)
+    }
+
+    fn next_expiry(&self) -> Result<Option<Timestamp>, StoreError> {
+        self.store().next_expiry()
     }
 
     fn stats(&self) -> Result<Stats, StoreError> {
