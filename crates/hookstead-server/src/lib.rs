@@ -6,6 +6,7 @@
 pub mod api;
 pub mod config;
 mod descriptors;
+pub mod destination_secrets;
 pub mod dev;
 pub mod folder;
 mod intake;

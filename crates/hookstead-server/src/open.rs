@@ -5,11 +5,13 @@ use std::net::SocketAddr;
 
 use hookstead::store::OpenOptions;
 use hookstead::verify::Registry;
-use hookstead::{Inbox, OnConflict, Source, SourceOptions};
+use hookstead::{Destination, Inbox, OnConflict, Source, SourceOptions};
 
 use crate::api::view::AnswersView;
-use crate::config::{Config, Mode, SourceConfig, source_url};
+use crate::config::{Config, DestinationConfig, Mode, SourceConfig, source_url};
+use crate::destination_secrets::DestinationSecrets;
 use crate::dev::{self, DevSecrets};
+use crate::folder::FolderError;
 use crate::intake::answer::Policy;
 use crate::run::StartError;
 
@@ -22,10 +24,13 @@ use crate::run::StartError;
 pub fn open_inbox(config: &Config, intake: SocketAddr) -> Result<Inbox, StartError> {
     let options = OpenOptions { free_bytes_min: config.store.min_free, ..OpenOptions::default() };
     let mut builder = Inbox::builder().store(&config.store.url).open_options(options);
+    for destination in destinations(config)? {
+        builder = builder.destination(destination);
+    }
     match config.mode {
         Mode::Configured => {
-            for source in &config.sources {
-                builder = builder.source(made(source, config, intake)?);
+            for source in configured_sources(config, intake)? {
+                builder = builder.source(source);
             }
         }
         Mode::Dev => {
@@ -37,6 +42,18 @@ pub fn open_inbox(config: &Config, intake: SocketAddr) -> Result<Inbox, StartErr
         }
     }
     Ok(builder.open()?)
+}
+
+/// The sources of a configuration, ready for an inbox.
+pub(crate) fn configured_sources(config: &Config, intake: SocketAddr) -> Result<Vec<Source>, StartError> {
+    config.sources.iter().map(|source| made(source, config, intake)).collect()
+}
+
+/// The destinations of a configuration, ready for an inbox. The secrets that they lack are made and kept.
+pub(crate) fn destinations(config: &Config) -> Result<Vec<Destination>, FolderError> {
+    let secrets = DestinationSecrets::open(&config.data, &config.destinations)?;
+    let made = |known: &DestinationConfig| known.made(secrets.get(known.name.as_str()));
+    Ok(config.destinations.iter().map(made).collect())
 }
 
 fn made(source: &SourceConfig, config: &Config, intake: SocketAddr) -> Result<Source, StartError> {

@@ -34,7 +34,7 @@ Examples:
   hookstead config check prod.toml && systemctl restart hookstead";
 
 const CHECK_JSON: &str = "\
-JSON: {\"ok\", \"file\", \"sources\", \"problems\": [{\"key\", \"what\", \"fix\", \"place\", \"line\", \"column\"}]}; place says \
+JSON: {\"ok\", \"file\", \"sources\", \"destinations\", \"problems\": [{\"key\", \"what\", \"fix\", \"place\", \"line\", \"column\"}]}; place says \
 file, environment NAME, option NAME or nowhere. Exit code 5 if there is a problem, with and without --json.";
 
 const SHOW_EXAMPLES: &str = "\
@@ -146,6 +146,9 @@ fn check(args: &Check) -> Result<()> {
     let file = config.file.as_deref().map_or_else(|| "no file".to_owned(), |file| file.display().to_string());
     let sources: Vec<&str> = config.sources.iter().map(|source| source.name.as_str()).collect();
     output::labelled("ok", file)?;
+    if !config.destinations.is_empty() {
+        output::labelled("destinations", destinations(&config).join(", "))?;
+    }
     match (config.mode, sources.is_empty()) {
         (Mode::Dev, _) => {
             output::labelled("sources", "every built-in provider, with a secret of its own (dev mode)")
@@ -155,12 +158,17 @@ fn check(args: &Check) -> Result<()> {
     }
 }
 
+fn destinations(config: &Config) -> Vec<&str> {
+    config.destinations.iter().map(|destination| destination.name.as_str()).collect()
+}
+
 /// What a check found, for programs.
 #[derive(Serialize)]
 struct Document<'a> {
     ok: bool,
     file: Option<&'a Path>,
     sources: Vec<&'a str>,
+    destinations: Vec<&'a str>,
     problems: Vec<Problem<'a>>,
 }
 
@@ -179,14 +187,16 @@ fn check_json(loaded: Result<Config>) -> Result<()> {
         Ok(config) => {
             let sources = config.sources.iter().map(|source| source.name.as_str()).collect();
             let file = config.file.as_deref();
-            return output::json(&Document { ok: true, file, sources, problems: Vec::new() });
+            let destinations = destinations(&config);
+            return output::json(&Document { ok: true, file, sources, destinations, problems: Vec::new() });
         }
         Err(error) => error,
     };
     let Some(errors) = error.downcast_ref::<ConfigErrors>() else { return Err(error) };
     let problems: Vec<_> = errors.problems().iter().map(Problem::from).collect();
     let count = problems.len();
-    output::json(&Document { ok: false, file: errors.file(), sources: Vec::new(), problems })?;
+    let (sources, destinations) = (Vec::new(), Vec::new());
+    output::json(&Document { ok: false, file: errors.file(), sources, destinations, problems })?;
     Err(Failure::new(Exit::Refused, "config", format!("{count} problems")).into())
 }
 

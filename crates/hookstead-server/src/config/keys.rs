@@ -158,6 +158,99 @@ pub const KEYS: &[Key] = &[
         "most requests in a time: \"100/s\", \"600/m\" or \"5000/h\"; 429 above it, no limit if absent",
     ),
     example("sources.*", "success_status", "200", "one status for every success, instead of 202 and 200"),
+    example(
+        "destinations.*",
+        "push",
+        "\"https://app.example.com/webhooks\"",
+        "events are sent there by HTTP, signed as Standard Webhooks; or pull, or exec",
+    ),
+    example(
+        "destinations.*",
+        "pull",
+        "true",
+        "its consumer claims events by the API, with a token of its own",
+    ),
+    example(
+        "destinations.*",
+        "exec",
+        "[\"/usr/local/bin/on-event\", \"--quiet\"]",
+        "a program is run for each event, its body on stdin; no shell reads it",
+    ),
+    example(
+        "destinations.*",
+        "sources",
+        "[\"stripe\"]",
+        "only events of these sources; every source if absent",
+    ),
+    example(
+        "destinations.*",
+        "types",
+        "[\"invoice.*\"]",
+        "only events whose type one of these matches; every type if absent",
+    ),
+    example(
+        "destinations.*",
+        "equals",
+        "{ \"/livemode\" = true }",
+        "only events in whose JSON body these values stand at these JSON pointers",
+    ),
+    example(
+        "destinations.*",
+        "secret",
+        "{ env = \"APP_WEBHOOK_SECRET\" }",
+        "what a push is signed with (whsec_..); made, and kept in the data folder, if absent",
+    ),
+    example(
+        "destinations.*",
+        "secrets",
+        "[{ env = \"NEW\" }, { env = \"OLD\" }]",
+        "several secrets: each push is signed with all of them",
+    ),
+    key("destinations.*", "timeout", "\"30s\"", "how long one attempt of push or exec may take"),
+    key(
+        "destinations.*",
+        "allow_private",
+        "false",
+        "whether a push may go to private and loopback addresses; metadata services never",
+    ),
+    example(
+        "destinations.*",
+        "ca_file",
+        "\"/etc/ssl/internal-ca.pem\"",
+        "certificates to trust beside the system's, for a push to a private CA",
+    ),
+    key(
+        "destinations.*",
+        "retry",
+        "\"standard\"",
+        "the wait before each attempt: \"standard\" (10 in 3 days), or a list such as [\"0s\", \"5s\", \"5m\"]",
+    ),
+    key(
+        "destinations.*",
+        "max_attempts",
+        "10",
+        "after so many attempts a delivery is dead; of a list: its length",
+    ),
+    key("destinations.*", "max_age", "\"7d\"", "so long after it was made a delivery is dead"),
+    key("destinations.*", "concurrency", "16", "how many deliveries of push or exec are worked at once"),
+    example(
+        "destinations.*",
+        "rate",
+        "\"50/s\"",
+        "how many attempts may begin in a second; as many as there are if absent",
+    ),
+    example(
+        "destinations.*",
+        "lease",
+        "\"60s\"",
+        "how long a consumer has before its claim expires; for push and exec the timeout and a margin",
+    ),
+    key(
+        "destinations.*",
+        "on_410",
+        "\"hold\"",
+        "when a push is answered 410: \"hold\" until a person decides, \"dead\", or \"retry\"",
+    ),
 ];
 
 /// The keys of `scheme = { .. }`.
@@ -175,7 +268,8 @@ pub(crate) const SCHEME_KEYS: &[&str] = &[
 ];
 
 /// The tables of the file.
-pub(crate) const SECTIONS: &[&str] = &["server", "store", "limits", "observability", "sources"];
+pub(crate) const SECTIONS: &[&str] =
+    &["server", "store", "limits", "observability", "sources", "destinations"];
 
 /// The names of a table's keys.
 pub(crate) fn names(section: &str) -> Vec<&'static str> {

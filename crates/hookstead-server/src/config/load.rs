@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use toml::de::DeTable;
 
+use super::destinations;
 use super::environment::ConfigSource;
 use super::keys::{SECTIONS, names};
 use super::problem::{ConfigErrors, ConfigProblem, Place, did_you_mean};
@@ -101,13 +102,18 @@ impl Loading<'_> {
         let data = self.data(root);
         let store = self.store(root, data.as_deref());
         let folder = self.file.and_then(Path::parent).unwrap_or(&self.source.folder);
+        let lookup = || Lookup { environment: &self.source.environment, folder };
         let surroundings = Surroundings {
-            lookup: Lookup { environment: &self.source.environment, folder },
+            lookup: lookup(),
             body_bytes_max: limits.body,
             public_url: server.public_url.as_deref(),
         };
         let tables = root.section("sources");
         let sources = tables.as_ref().map(|tables| sources::read(tables, &surroundings)).unwrap_or_default();
+        self.note_origins(tables.as_ref());
+        let known: Vec<&str> = tables.iter().flat_map(Section::entries).map(|(name, _, _)| name).collect();
+        let tables = root.section("destinations");
+        let destinations = tables.as_ref().map(|tables| destinations::read(tables, &lookup(), &known));
         self.note_origins(tables.as_ref());
         self.check_together(root, &server, &limits, &sources);
         let mode = if self.file.is_some() { Mode::Configured } else { Mode::Dev };
@@ -121,6 +127,7 @@ impl Loading<'_> {
             limits,
             observability,
             sources,
+            destinations: destinations.unwrap_or_default(),
             environment: self.source.environment.clone(),
             origins: self.origins,
         })
@@ -258,13 +265,13 @@ impl Loading<'_> {
         Some(section)
     }
 
-    /// Notes where the values of the sources stand.
-    fn note_origins(&mut self, sources: Option<&Section<'_>>) {
-        let Some(sources) = sources else { return };
-        for (name, _, _) in sources.entries().filter(|(_, _, value)| value.get_ref().is_table()) {
-            let Some(source) = sources.section(name) else { continue };
-            for (key, span, _) in source.entries() {
-                self.origins.insert(source.key(key), Origin::File(sources.findings.line(&span)));
+    /// Notes where the values of the sources, or of the destinations, stand.
+    fn note_origins(&mut self, tables: Option<&Section<'_>>) {
+        let Some(tables) = tables else { return };
+        for (name, _, _) in tables.entries().filter(|(_, _, value)| value.get_ref().is_table()) {
+            let Some(table) = tables.section(name) else { continue };
+            for (key, span, _) in table.entries() {
+                self.origins.insert(table.key(key), Origin::File(tables.findings.line(&span)));
             }
         }
     }

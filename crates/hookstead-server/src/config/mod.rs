@@ -1,5 +1,6 @@
 //! The configuration: what may be written, how it is read, and what is said when it is wrong.
 
+mod destinations;
 mod environment;
 mod keys;
 mod load;
@@ -8,11 +9,13 @@ mod reader;
 mod secret;
 mod settings;
 mod show;
+mod show_destination;
 mod sources;
 mod units;
 mod values;
 
 pub use crate::network::{Network, NetworkError};
+pub use destinations::DestinationConfig;
 pub use environment::{ConfigSource, Environment, FILE_NAME, Overrides, VARIABLES};
 pub use keys::{KEYS, Key};
 pub use problem::{ConfigErrors, ConfigProblem, Place};

@@ -23,7 +23,26 @@ const FORMS: &str = "write { env = \"NAME\" }, { file = \"/path\" } or { credent
 const HARMLESS: [&str; 9] =
     ["provider", "scheme", "tolerance", "identity", "type", "on_conflict", "body", "rate", "success_status"];
 
-/// The tables of the file, beside those of sources, whose texts are no secrets.
+/// The keys of a destination whose texts are no secrets, even where they are wrong.
+const HARMLESS_OF_DESTINATIONS: [&str; 15] = [
+    "pull",
+    "exec",
+    "sources",
+    "types",
+    "equals",
+    "timeout",
+    "allow_private",
+    "ca_file",
+    "retry",
+    "max_attempts",
+    "max_age",
+    "concurrency",
+    "rate",
+    "lease",
+    "on_410",
+];
+
+/// The tables of the file, beside those of sources and destinations, whose texts are no secrets.
 const HARMLESS_TABLES: [&str; 4] = ["server", "store", "limits", "observability"];
 
 /// The places of all texts that may be secrets: they stand where none should, under `secret` or under a key
@@ -34,9 +53,13 @@ pub(crate) fn suspects(root: &DeTable<'_>) -> Vec<Range<usize>> {
         match (name.get_ref().as_ref(), value.get_ref()) {
             (name, _) if HARMLESS_TABLES.contains(&name) => {}
             ("sources", DeValue::Table(sources)) => {
-                for (_, source) in sources {
-                    suspects_of_source(source, &mut found);
-                }
+                sources.values().for_each(|source| suspects_of_table(source, &HARMLESS, &mut found));
+            }
+            ("destinations", DeValue::Table(destinations)) => {
+                let suspects = |destination| {
+                    suspects_of_table(destination, &HARMLESS_OF_DESTINATIONS, &mut found);
+                };
+                destinations.values().for_each(suspects);
             }
             _ => texts(value, &mut found),
         }
@@ -44,11 +67,13 @@ pub(crate) fn suspects(root: &DeTable<'_>) -> Vec<Range<usize>> {
     found
 }
 
-fn suspects_of_source(source: &Spanned<DeValue<'_>>, found: &mut Vec<Range<usize>>) {
-    let DeValue::Table(table) = source.get_ref() else { return texts(source, found) };
+fn suspects_of_table(value: &Spanned<DeValue<'_>>, harmless: &[&str], found: &mut Vec<Range<usize>>) {
+    let DeValue::Table(table) = value.get_ref() else { return texts(value, found) };
     for (key, value) in table {
         match (key.get_ref().as_ref(), value.get_ref()) {
-            (key, _) if HARMLESS.contains(&key) => {}
+            (key, _) if harmless.contains(&key) => {}
+            // An address is shown, unless a password or a token may stand in it.
+            ("push", DeValue::String(url)) if !url.contains(['@', '?']) => {}
             (_, DeValue::Table(_)) if reference(value.get_ref()).is_ok() => {}
             (_, DeValue::Array(items)) => {
                 let wrong = items.iter().filter(|item| reference(item.get_ref()).is_err());
@@ -135,7 +160,7 @@ fn fault(what: impl Into<String>, fix: impl Into<String>) -> Fault {
 }
 
 impl Lookup<'_> {
-    /// The secrets of a source: those of `secret` and `secrets`. `None` if there was a problem with any.
+    /// The secrets of a source or destination: those of `secret` and `secrets`. `None` if there was a problem with any.
     pub(crate) fn secrets(&self, section: &Section<'_>) -> Option<Vec<FoundSecret>> {
         let mut values = Vec::new();
         if let Some(value) = section.value("secret") {

@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::destinations::DestinationConfig;
 use super::environment::Environment;
 use super::sources::SourceConfig;
 use crate::limits;
@@ -31,6 +32,8 @@ pub struct Config {
     pub observability: ObservabilityConfig,
     /// `[sources.*]`, by name. Empty in dev mode, where every built-in provider has one.
     pub sources: Vec<SourceConfig>,
+    /// `[destinations.*]`, by name.
+    pub destinations: Vec<DestinationConfig>,
     /// The environment, in which dev mode looks for secrets.
     pub(crate) environment: Environment,
     pub(super) origins: BTreeMap<String, Origin>,

@@ -6,6 +6,7 @@ use std::time::Duration;
 use hookstead::OnConflict;
 use hookstead::verify::IdentityRule;
 
+use super::SecretReference;
 use super::keys::KEYS;
 use super::settings::{Config, Origin};
 use super::units::{format_duration, format_size};
@@ -32,6 +33,19 @@ const SOURCES: &str = "
 # All keys of a source:
 ";
 
+const DESTINATIONS: &str = "
+# One table for each destination: who gets the events. Without one, events are stored and wait.
+#
+# [destinations.app]
+# push = \"https://app.example.com/webhooks\"
+#
+# [destinations.worker]
+# pull = true
+# types = [\"invoice.*\"]
+#
+# All keys of a destination:
+";
+
 /// A commented file in which nothing is set: it reads like the documentation and checks clean.
 pub fn default_text() -> String {
     let mut text = HEAD.to_owned();
@@ -43,12 +57,18 @@ pub fn default_text() -> String {
         }
         push(&mut text, format_args!("# {}\n# {} = {}\n", key.help, key.name, key.value));
     }
-    text.push_str(SOURCES);
-    for key in KEYS.iter().filter(|key| key.section.contains('*')) {
-        push(&mut text, format_args!("#   {:<15} {}\n", key.name, key.help));
-        push(&mut text, format_args!("#   {:<15} {} = {}\n", "", key.name, key.value));
+    for (section, head) in [("sources.*", SOURCES), ("destinations.*", DESTINATIONS)] {
+        text.push_str(head);
+        push_table(&mut text, section);
     }
     text
+}
+
+fn push_table(text: &mut String, section: &str) {
+    for key in KEYS.iter().filter(|key| key.section == section) {
+        push(text, format_args!("#   {:<15} {}\n", key.name, key.help));
+        push(text, format_args!("#   {:<15} {} = {}\n", "", key.name, key.value));
+    }
 }
 
 fn push(text: &mut String, arguments: std::fmt::Arguments<'_>) {
@@ -101,16 +121,12 @@ impl Config {
         .map(|(key, value)| ShownKey { key: key.to_owned(), value, origin: self.origin(key) })
         .collect::<Vec<_>>();
         shown.extend(self.sources.iter().flat_map(|source| self.show_source(source)));
+        shown.extend(self.destinations.iter().flat_map(|known| self.show_destination(known)));
         shown
     }
 
     fn show_source(&self, source: &super::SourceConfig) -> Vec<ShownKey> {
-        let references: Vec<String> = source.secret_references.iter().map(ToString::to_string).collect();
-        let secrets = match references.as_slice() {
-            [] => None,
-            [one] => Some(("secret", one.clone())),
-            several => Some(("secrets", format!("[{}]", several.join(", ")))),
-        };
+        let secrets = secrets(&source.secret_references);
         let tolerance = source.tolerance_s.map(|seconds| Duration::from_secs(seconds.into()));
         let quoted = |text: &str| format!("{text:?}");
         let entries = [
@@ -135,6 +151,16 @@ impl Config {
 
 fn texts(values: &[impl ToString]) -> Vec<String> {
     values.iter().map(ToString::to_string).collect()
+}
+
+/// Where secrets are kept, as in the file.
+pub(super) fn secrets(references: &[SecretReference]) -> Option<(&'static str, String)> {
+    let references: Vec<String> = references.iter().map(ToString::to_string).collect();
+    match references.as_slice() {
+        [] => None,
+        [one] => Some(("secret", one.clone())),
+        several => Some(("secrets", format!("[{}]", several.join(", ")))),
+    }
 }
 
 fn identity(rule: &IdentityRule) -> String {

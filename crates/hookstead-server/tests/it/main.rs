@@ -6,6 +6,8 @@ mod admin;
 #[cfg(test)]
 mod config;
 #[cfg(test)]
+mod destinations;
+#[cfg(test)]
 mod dev_mode;
 #[cfg(test)]
 mod embedded;
