@@ -4,4 +4,5 @@
 mod receive;
 mod record;
 mod replay;
+mod sinks;
 mod stores;

@@ -42,7 +42,7 @@ const LEFT_BEHIND: &[&str] = &[
     "upgrade",
 ];
 
-/// The whole request, but for the length, which the client sets.
+/// The whole request.
 pub(super) fn request<B>(
     url: &PushUrl,
     secrets: &[SigningSecret],
@@ -54,6 +54,7 @@ pub(super) fn request<B>(
     *request.uri_mut() = url.target().parse::<Uri>()?;
     let fields = request.headers_mut();
     set(fields, "host", &url.authority());
+    set(fields, "content-length", &outgoing.body.len().to_string()); // hyper names none for an empty body
     pass_on(fields, outgoing);
     set_own(fields, secrets, outgoing);
     if !fields.contains_key("user-agent") {
