@@ -7,7 +7,7 @@ use hookstead_store::OpenOptions;
 use tokio::sync::watch;
 
 use crate::clock::SystemClock;
-use crate::commit::{CommitLimits, Committer, Health, LaneName, Pending, commit_first};
+use crate::commit::{CommitLimits, Committer, Health, LaneName, News, Pending, commit_first};
 use crate::destination::Destination;
 use crate::error::{OpenError, Unavailable};
 use crate::routes::{self, Route, Table};
@@ -166,6 +166,13 @@ impl Inbox {
     /// Whether anything can be accepted at the moment, and word of every change.
     pub fn health(&self) -> watch::Receiver<Health> {
         self.inner.committer.health()
+    }
+
+    /// Word of commits that stored events or made work. Subscribe before you look; then what is committed later is
+    /// never missed. Work that only waits for its time is no news: see
+    /// [`Store::next_due`](hookstead_core::Store::next_due).
+    pub fn news(&self) -> watch::Receiver<News> {
+        self.inner.committer.news()
     }
 
     /// Takes nothing new, commits and answers what is queued, writes down what was only counted in memory, and

@@ -37,7 +37,7 @@ mod source;
 mod work;
 
 pub use clock::SystemClock;
-pub use commit::{CommitLimits, GatherAnswers, Health, gather_answers};
+pub use commit::{CommitLimits, GatherAnswers, Health, News, gather_answers};
 pub use destination::{Destination, DestinationKind, DestinationOptions, PullOptions};
 pub use error::{OpenError, RecordError, Refusal, Unavailable};
 pub use filter::{Filter, FilterError};

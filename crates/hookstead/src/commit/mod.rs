@@ -6,6 +6,7 @@
 //! sources nor signatures nor HTTP.
 
 mod health;
+mod news;
 mod pace;
 mod pending;
 mod queue;
@@ -15,6 +16,7 @@ mod thread;
 mod wake;
 
 pub use health::Health;
+pub use news::News;
 pub use queue::CommitLimits;
 pub use wake::{GatherAnswers, gather_answers};
 

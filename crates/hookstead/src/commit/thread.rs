@@ -9,6 +9,7 @@ use hookstead_core::{Clock, Store, StoreError, Timestamp, Write, Written};
 use tokio::sync::watch;
 
 use super::health::Health;
+use super::news::{News, tell};
 use super::pending::{Pending, pending};
 use super::queue::{CommitLimits, Entry, LaneName, Queue};
 use super::wake::Wakes;
@@ -29,6 +30,7 @@ struct Shared {
     state: Mutex<State>,
     work: Condvar,
     health: watch::Sender<Health>,
+    news: watch::Sender<News>,
 }
 
 struct State {
@@ -63,6 +65,7 @@ impl Committer {
             state: Mutex::new(state),
             work: Condvar::new(),
             health: watch::Sender::new(Health::Ready),
+            news: watch::Sender::new(News::default()),
         });
         let committer = Self { shared, threads: Mutex::default() };
         for number in 0..count {
@@ -123,6 +126,11 @@ impl Committer {
     /// The health of the store, and word of its changes.
     pub(crate) fn health(&self) -> watch::Receiver<Health> {
         self.shared.health.subscribe()
+    }
+
+    /// Word of commits.
+    pub(crate) fn news(&self) -> watch::Receiver<News> {
+        self.shared.news.subscribe()
     }
 
     /// Takes nothing new, commits and answers what is queued, ends the threads. Blocks until that is done.
@@ -256,6 +264,7 @@ impl Shared {
     fn apply(&self, writes: &[Write]) -> Result<Vec<Written>, StoreError> {
         let written = self.store.apply(writes, self.clock.now())?;
         if written.len() == writes.len() {
+            tell(&self.news, writes, &written);
             return Ok(written);
         }
         let reason = format!("{} answers to {} writes", written.len(), writes.len());
