@@ -1,10 +1,11 @@
 //! The providers' own SDKs and the running binary, both ways: what an SDK signs and sends is accepted, and the
-//! SDK's verifier accepts what `hookstead sign` and `hookstead send` make.
+//! SDK's verifier accepts what `hookstead sign` and `hookstead send` make and what a push brings.
 //!
-//! One row an SDK, one script a row (`senders/`), and two named tests from each. `proxy` then sends one SDK's
+//! One row an SDK, one script a row (`senders/`), and four named tests from each. `proxy` then sends one SDK's
 //! request in every shape that a proxy may give it.
 
 mod proxy;
+mod pushed;
 mod sdk;
 
 use base64::Engine;
@@ -46,6 +47,11 @@ macro_rules! sdks {
             #[test]
             fn it_accepts_what_send_makes() {
                 super::check_accepts_sent(&SDK);
+            }
+
+            #[test]
+            fn it_accepts_what_a_push_brings() {
+                super::check_accepts_pushed(&SDK);
             }
         }
     )*};
@@ -169,6 +175,15 @@ fn check_accepts_sent(sdk: &Sdk) {
             let sent = terminal.ok(&[send.as_slice(), &[refused]].concat()).json();
             assert_eq!(sent["status"], 401, "{sent}");
         }
+    }
+}
+
+/// Where hookstead's own fields bear the names of the provider's, its signature takes their place.
+fn check_accepts_pushed(sdk: &Sdk) {
+    if sdk.provider == "standardwebhooks" {
+        pushed::check_own_signature(sdk);
+    } else {
+        pushed::check_providers_own(sdk);
     }
 }
 
