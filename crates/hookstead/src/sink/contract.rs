@@ -13,7 +13,8 @@ pub type Delivering<'a> = Pin<Box<dyn Future<Output = Tried> + Send + 'a>>;
 /// One way of bringing an event to a destination.
 pub trait Sink: Send + Sync {
     /// Makes one attempt. It comes to an end within the destination's timeout and never panics on what the
-    /// target does; every failure is a [`Tried`]. Dropped before its end it leaves nothing behind that works on.
+    /// target does; every failure is a [`Tried`]. Dropped before its end it leaves nothing behind that works
+    /// on.
     fn deliver<'a>(&'a self, outgoing: &'a Outgoing) -> Delivering<'a>;
 }
 

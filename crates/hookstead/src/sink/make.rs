@@ -14,7 +14,8 @@ pub trait MakeSink: Send + Sync {
     ///
     /// # Errors
     ///
-    /// [`SinkError`]: the destination is not worked until its configuration changes; what is owed to it waits.
+    /// [`SinkError`]: the destination is not worked until its configuration changes; what is owed to it
+    /// waits.
     fn make(&self, destination: &Destination) -> Result<Arc<dyn Sink>, SinkError>;
 }
 

@@ -21,8 +21,8 @@ const PUSH_SECRET: &str = "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
 
 const THREE_DAYS: Duration = Duration::from_hours(72);
 
-/// A request of the SDK's own, stored and pushed, is accepted by the SDK as if it had come straight from the provider,
-/// and with a changed byte it is not.
+/// A request of the SDK's own, stored and pushed, is accepted by the SDK as if it had come straight from the
+/// provider, and with a changed byte it is not.
 pub(super) fn check_providers_own(sdk: &Sdk) {
     let receiver = Receiver::start(sdk, SECRET);
     let own = sdk.sign(SECRET, &receiver.url());
@@ -35,8 +35,9 @@ pub(super) fn check_providers_own(sdk: &Sdk) {
     assert_eq!(push(text(&own, "url"), &changed.outgoing(1, wall())), 401, "{own}");
 }
 
-/// Whoever knows the destination's secret accepts the first attempt at an event and one three days after it, though the
-/// event came with a signature of another secret under the same names. What is not signed for this time is refused.
+/// Whoever knows the destination's secret accepts the first attempt at an event and one three days after it,
+/// though the event came with a signature of another secret under the same names. What is not signed for this
+/// time is refused.
 pub(super) fn check_own_signature(sdk: &Sdk) {
     let receiver = Receiver::start(sdk, PUSH_SECRET);
     let own = sdk.sign(SECRET, &receiver.url());

@@ -8,8 +8,8 @@ use crate::sink::contract::Outgoing;
 /// What programs inherit of hookstead's own environment.
 pub(super) const INHERITED: &[&str] = &["HOME", "LANG", "LC_ALL", "PATH", "TMPDIR", "TZ"];
 
-/// What a program is told beside the body. A fact that the event does not have, or that holds a NUL byte and so
-/// cannot stand in an environment, is left out.
+/// What a program is told beside the body. A fact that the event does not have, or that holds a NUL byte and
+/// so cannot stand in an environment, is left out.
 pub(super) fn facts(outgoing: &Outgoing) -> Vec<(&'static str, OsString)> {
     let event = &outgoing.event;
     let text = |text: String| Some(OsString::from(text));

@@ -1,7 +1,8 @@
 //! exec: one event as one run of a program, its bytes on stdin, the facts in its environment.
 //!
-//! No shell is involved and nothing is inherited but what is listed. The program is a stranger as well: it may hang,
-//! write without end, read nothing or leave children, and costs one attempt for at most its timeout.
+//! No shell is involved and nothing is inherited but what is listed. The program is a stranger as well: it
+//! may hang, write without end, read nothing or leave children, and costs one attempt for at most its
+//! timeout.
 
 mod facts;
 mod options;

@@ -15,8 +15,8 @@ pub struct ExecOptions {
     pub command: Vec<String>,
     /// How long it may run before its process group is killed; more than zero, at most [`EXEC_TIMEOUT_MAX`].
     pub timeout: Duration,
-    /// Variables for its environment, beside the inherited ones (`HOME`, `LANG`, `LC_ALL`, `PATH`, `TMPDIR`, `TZ`) and
-    /// `HOOKSTEAD_*`, which win.
+    /// Variables for its environment, beside the inherited ones (`HOME`, `LANG`, `LC_ALL`, `PATH`, `TMPDIR`,
+    /// `TZ`) and `HOOKSTEAD_*`, which win.
     pub environment: Vec<(String, String)>,
 }
 

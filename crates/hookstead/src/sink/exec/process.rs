@@ -1,5 +1,5 @@
-//! A running program with its process group: fed, listened to, and killed with all that it started if it takes too
-//! long or its attempt is called off.
+//! A running program with its process group: fed, listened to, and killed with all that it started if it
+//! takes too long or its attempt is called off.
 
 use std::io;
 use std::pin::pin;
@@ -18,7 +18,8 @@ use super::output::{Heard, Output};
 /// How long output is waited for after the program has ended, if children that it left hold its pipes open.
 const OUTPUT_GRACE: Duration = Duration::from_millis(250);
 
-/// How long the end of a killed program is waited for. The kernel may take its time; the runtime reaps it later.
+/// How long the end of a killed program is waited for. The kernel may take its time; the runtime reaps it
+/// later.
 const KILL_GRACE: Duration = Duration::from_secs(1);
 
 /// How a program ended.
@@ -46,8 +47,8 @@ impl Process {
         Ok(Self { group: Group::of(&child), child })
     }
 
-    /// Feeds the program and listens to it until it ends or `limit` is over. What it left running in the background
-    /// is left alone if it ended by itself.
+    /// Feeds the program and listens to it until it ends or `limit` is over. What it left running in the
+    /// background is left alone if it ended by itself.
     pub(super) async fn run(&mut self, body: Bytes, output: &mut Output, limit: Duration) -> io::Result<End> {
         let end = timeout(limit, attend(&mut self.child, body, output)).await;
         if let Ok(Ok(End::Exited(_))) = end {
@@ -86,8 +87,8 @@ async fn attend(child: &mut Child, body: Bytes, output: &mut Output) -> io::Resu
     Ok(End::Exited(status))
 }
 
-/// Writes the body and closes stdin. A program that reads only the beginning, or nothing, is free to: its exit code
-/// decides.
+/// Writes the body and closes stdin. A program that reads only the beginning, or nothing, is free to: its
+/// exit code decides.
 async fn feed(stdin: Option<ChildStdin>, body: Bytes) {
     if let Some(mut stdin) = stdin
         && let Err(error) = stdin.write_all(&body).await

@@ -19,8 +19,8 @@ const EXIT_AGAIN: i32 = 75;
 
 /// Runs a program for each event of one destination.
 ///
-/// Exit code 0 is done, 75 is "try again later" and counts against the target's health, any other code and any
-/// signal is a failure of this event; the schedule says when it is tried again and when it is dead.
+/// Exit code 0 is done, 75 is "try again later" and counts against the target's health, any other code and
+/// any signal is a failure of this event; the schedule says when it is tried again and when it is dead.
 #[derive(Debug)]
 pub struct ExecSink {
     program: String,

@@ -1,5 +1,5 @@
-//! What the target says: its status decides, the beginning of its body is kept, and how much of the rest is read
-//! is bounded in bytes and in time.
+//! What the target says: its status decides, the beginning of its body is kept, and how much of the rest is
+//! read is bounded in bytes and in time.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -10,12 +10,12 @@ use http_body_util::BodyExt;
 use hyper::body::Body;
 use tokio::time::{Instant, timeout_at};
 
-/// How much of an answer's body is read, in bytes. What is longer ends the connection; what is shorter leaves it to
-/// the next push.
+/// How much of an answer's body is read, in bytes. What is longer ends the connection; what is shorter leaves
+/// it to the next push.
 pub const ANSWER_BYTES_MAX: usize = 64 * 1024;
 
-/// How long an answer's body is waited for once its status is there. The status has decided by then; a body that
-/// drips shall not hold the slot for the whole timeout.
+/// How long an answer's body is waited for once its status is there. The status has decided by then; a body
+/// that drips shall not hold the slot for the whole timeout.
 pub const ANSWER_TIME_MAX: Duration = Duration::from_secs(5);
 
 /// What was read of an answer's body.

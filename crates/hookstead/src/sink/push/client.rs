@@ -53,8 +53,8 @@ impl PushSink {
         }
     }
 
-    /// Sends the request and waits for the head of the answer. A kept connection that turns out to be closed before
-    /// it took a byte is replaced by a new one, once.
+    /// Sends the request and waits for the head of the answer. A kept connection that turns out to be closed
+    /// before it took a byte is replaced by a new one, once.
     async fn exchange(
         &self,
         outgoing: &Outgoing,

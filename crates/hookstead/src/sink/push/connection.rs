@@ -1,7 +1,7 @@
 //! One HTTP/1.1 connection to a target, and the few that are kept between pushes.
 //!
-//! A connection that is dropped is closed at once, whatever it was doing. Nothing here knows what a request means
-//! or what an answer says.
+//! A connection that is dropped is closed at once, whatever it was doing. Nothing here knows what a request
+//! means or what an answer says.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
@@ -29,9 +29,12 @@ pub const ANSWER_FIELDS_MAX: usize = 256;
 /// Most connections to one destination that are kept while nothing is pushed.
 pub const IDLE_CONNECTIONS_MAX: usize = 16;
 
-/// How long a connection is kept while nothing is pushed: less than the five seconds after which Node's server, the
-/// quickest of the common ones, closes it from its side.
+/// How long a connection is kept while nothing is pushed: less than the five seconds after which Node's
+/// server, the quickest of the common ones, closes it from its side.
 pub const IDLE_TIME_MAX: Duration = Duration::from_secs(4);
+
+/// How old a connection may become: a name that has moved to other addresses is followed after that.
+pub const CONNECTION_AGE_MAX: Duration = Duration::from_mins(2);
 
 /// How long a kept connection may take to say that it is ready; it is at once, unless it is closing.
 const READY_TIME_MAX: Duration = Duration::from_millis(50);
@@ -40,6 +43,7 @@ const READY_TIME_MAX: Duration = Duration::from_millis(50);
 pub(super) struct Connection {
     sender: SendRequest<Full<Bytes>>,
     driver: AbortHandle,
+    since: Instant,
 }
 
 /// A request that came to nothing.
@@ -62,7 +66,7 @@ impl Connection {
         let (sender, connection) = started.map_err(|error| explain(&error))?;
         // How it ends is seen by whoever waits for an answer; between answers it is of no interest.
         let driver = tokio::spawn(async move { drop(connection.await) }).abort_handle();
-        Ok(Self { sender, driver })
+        Ok(Self { sender, driver, since: Instant::now() })
     }
 
     /// Sends a request and waits for the head of the answer.
@@ -102,8 +106,11 @@ impl IdleConnections {
         None
     }
 
-    /// Keeps a connection whose answer was read to its end.
+    /// Keeps a connection whose answer was read to its end, unless it is too old.
     pub(super) fn put(&self, connection: Connection) {
+        if connection.since.elapsed() > CONNECTION_AGE_MAX {
+            return;
+        }
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         kept.push_front((connection, Instant::now()));
         kept.truncate(IDLE_CONNECTIONS_MAX);

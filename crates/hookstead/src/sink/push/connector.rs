@@ -1,7 +1,8 @@
 //! From a URL to a connection: look up once, check every address, connect to one that was checked.
 //!
-//! There is no second look-up between the check and the connection that could answer otherwise. A name that stands
-//! for one forbidden address beside ten good ones is refused: whoever set it up can move it to that one.
+//! There is no second look-up between the check and the connection that could answer otherwise. A name that
+//! stands for one forbidden address beside ten good ones is refused: whoever set it up can move it to that
+//! one.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};

@@ -1,8 +1,8 @@
 //! Which addresses a push may reach, decided on numbers alone.
 //!
 //! A push URL comes from configuration, sometimes from somebody who may add destinations but may not see the
-//! network that hookstead stands in. So every address is checked here in the moment before it is connected to,
-//! and only the one that was checked is connected to. This module knows no names, no URLs and no sockets.
+//! network that hookstead stands in. So every address is checked here in the moment before it is connected
+//! to, and only the one that was checked is connected to. This module knows no names, no URLs and no sockets.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -96,8 +96,8 @@ const fn v4(a: u8, b: u8, c: u8, d: u8) -> u32 {
     Ipv4Addr::new(a, b, c, d).to_bits()
 }
 
-/// The first row that holds counts. Metadata services first; then IANA's special-purpose registry of IPv4, with
-/// multicast and the reserved block.
+/// The first row that holds counts. Metadata services first; then IANA's special-purpose registry of IPv4,
+/// with multicast and the reserved block.
 const V4: &[Row<u32>] = &[
     (v4(169, 254, 169, 0), 24, METADATA), // AWS, Azure, Google, Oracle, DigitalOcean, OpenStack
     (v4(169, 254, 170, 0), 24, METADATA), // AWS container credentials
@@ -200,8 +200,8 @@ fn embedded(bits: u128) -> Vec<Ipv4Addr> {
 
 const V6_TRANSLATED: u128 = v6([0, 0, 0, 0, 0xffff, 0, 0, 0]);
 
-/// Every place where RFC 6052 puts an IPv4 address behind a prefix of 48, 56, 64 or 96 bits. Bits 64 to 71 are
-/// left out of it.
+/// Every place where RFC 6052 puts an IPv4 address behind a prefix of 48, 56, 64 or 96 bits. Bits 64 to 71
+/// are left out of it.
 fn local_nat64(bits: u128) -> Vec<u32> {
     let without_gap = (bits >> 64) << 56 | (bits & ((1 << 56) - 1)); // 120 bits
     let behind = |prefix: u32| low32(without_gap >> (120 - prefix - 32));

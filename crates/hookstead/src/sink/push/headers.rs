@@ -1,8 +1,8 @@
 //! The header fields of a push: the provider's own, ours beside them.
 //!
-//! What belongs to the connection that the event came by, and what is a secret between the sender and hookstead,
-//! stays behind. Where a name is ours, ours wins and the original moves aside, so that nobody outside can pass
-//! something off as hookstead's word.
+//! What belongs to the connection that the event came by, and what is a secret between the sender and
+//! hookstead, stays behind. Where a name is ours, ours wins and the original moves aside, so that nobody
+//! outside can pass something off as hookstead's word.
 
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use http::uri::InvalidUri;
@@ -21,8 +21,8 @@ const OWN_PREFIX: &str = "hookstead-";
 /// Names that every push sets.
 const OWN: &[&str] = &["idempotency-key", "webhook-id", "webhook-signature", "webhook-timestamp"];
 
-/// Fields of the connection or the message frame, of the sender's negotiation about an answer that hookstead has
-/// given, and of the sender's secrets.
+/// Fields of the connection or the message frame, of the sender's negotiation about an answer that hookstead
+/// has given, and of the sender's secrets.
 const LEFT_BEHIND: &[&str] = &[
     "accept-encoding",
     "authorization",

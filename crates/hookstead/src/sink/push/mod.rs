@@ -1,8 +1,8 @@
 //! Push: one event as one HTTP request, signed afresh for each attempt.
 //!
-//! The request is the provider's own, its bytes and headers, with Standard Webhooks' headers and our own beside
-//! them. The target is a stranger: it may hang, lie, redirect or stand where nothing must be sent, and costs one
-//! attempt for at most the destination's timeout.
+//! The request is the provider's own, its bytes and headers, with Standard Webhooks' headers and our own
+//! beside them. The target is a stranger: it may hang, lie, redirect or stand where nothing must be sent, and
+//! costs one attempt for at most the destination's timeout.
 
 mod answer;
 mod client;
@@ -19,7 +19,9 @@ mod url;
 
 pub use answer::{ANSWER_BYTES_MAX, ANSWER_TIME_MAX};
 pub use client::PushSink;
-pub use connection::{ANSWER_FIELDS_MAX, ANSWER_HEAD_BYTES_MAX, IDLE_CONNECTIONS_MAX, IDLE_TIME_MAX};
+pub use connection::{
+    ANSWER_FIELDS_MAX, ANSWER_HEAD_BYTES_MAX, CONNECTION_AGE_MAX, IDLE_CONNECTIONS_MAX, IDLE_TIME_MAX,
+};
 pub use connector::{DIAL_STAGGER, DIALED_MAX};
 pub use guard::{AddressRange, ForbiddenAddress, Reach, check_address};
 pub use network::{Dialing, Network, RESOLVING_MAX, Resolving, SystemNetwork};

@@ -1,5 +1,5 @@
-//! What push knows of the network: names become addresses, and an address becomes a connection. Nothing else in
-//! push opens a socket, and no environment is read: proxies that are named there are not used.
+//! What push knows of the network: names become addresses, and an address becomes a connection. Nothing else
+//! in push opens a socket, and no environment is read: proxies that are named there are not used.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};

@@ -19,8 +19,8 @@ pub struct PushOptions {
     pub url: PushUrl,
     /// What pushes are signed with, the newest first: one to [`SIGNING_SECRETS_MAX`].
     pub secrets: Vec<SigningSecret>,
-    /// How long an attempt may take, from the look-up of the name to the end of the answer; more than zero, at
-    /// most [`PUSH_TIMEOUT_MAX`].
+    /// How long an attempt may take, from the look-up of the name to the end of the answer; more than zero,
+    /// at most [`PUSH_TIMEOUT_MAX`].
     pub timeout: Duration,
     /// A PEM file of certificates to trust beside the system's, for a target with a private CA.
     pub ca_file: Option<PathBuf>,

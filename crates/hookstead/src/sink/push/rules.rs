@@ -16,8 +16,8 @@ use crate::sink::contract::{TargetHealth, TriedVerdict};
 pub enum PushRule {
     /// 2xx: done.
     Success,
-    /// 2xx, and then the answer broke off, came too slowly or was shorter than it said: done all the same, since
-    /// the target has said so; what was wrong stands in the attempt's error.
+    /// 2xx, and then the answer broke off, came too slowly or was shorter than it said: done all the same,
+    /// since the target has said so; what was wrong stands in the attempt's error.
     SuccessCut,
     /// 3xx: retried. Redirects are never followed.
     Redirect,
@@ -124,8 +124,8 @@ pub(super) fn verdict(rule: PushRule, after: Option<Duration>, on_gone: OnGone) 
     }
 }
 
-/// The wait that `Retry-After` asks for, in seconds or as an HTTP date, at most [`RETRY_WAIT_MAX`]. A date that has
-/// passed is no wait; what is neither is `None`.
+/// The wait that `Retry-After` asks for, in seconds or as an HTTP date, at most [`RETRY_WAIT_MAX`]. A date
+/// that has passed is no wait; what is neither is `None`.
 pub(super) fn retry_after(value: &[u8], now: Timestamp) -> Option<Duration> {
     let text = std::str::from_utf8(value).ok()?.trim();
     if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {

@@ -100,8 +100,8 @@ impl fmt::Debug for SigningSecret {
     }
 }
 
-/// The value of `webhook-signature`: one signature for each secret, the newest first, so that a target that knows
-/// any of them can verify. `id` holds no dot.
+/// The value of `webhook-signature`: one signature for each secret, the newest first, so that a target that
+/// knows any of them can verify. `id` holds no dot.
 pub(super) fn sign(secrets: &[SigningSecret], id: &str, now: Timestamp, body: &[u8]) -> String {
     let head = format!("{id}.{}.", now.as_secs());
     let signatures: Vec<String> = secrets.iter().map(|secret| sign_with(secret, &head, body)).collect();

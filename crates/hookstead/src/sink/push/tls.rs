@@ -1,7 +1,8 @@
 //! TLS towards targets: what is trusted, and what a failure means in plain words.
 //!
-//! Trusted is what the system trusts, so that an operator's own CA and its removal of one hold here as well, and
-//! no list of roots ages inside the binary; beside it the destination's `ca_file`. Nothing switches checks off.
+//! Trusted is what the system trusts, so that an operator's own CA and its removal of one hold here as well,
+//! and no list of roots ages inside the binary; beside it the destination's `ca_file`. Nothing switches
+//! checks off.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -38,7 +39,8 @@ pub(super) fn connector(ca_file: Option<&Path>) -> Result<TlsConnector, PushSetu
 
 fn config(provider: Arc<CryptoProvider>, verifier: Verifier) -> Result<ClientConfig, Error> {
     let builder = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
-    // "Dangerous" is a verifier of one's own; this one checks all that the default one does, with the system's roots.
+    // "Dangerous" is a verifier of one's own; this one checks all that the default one does, with the
+    // system's roots.
     let builder = builder.dangerous().with_custom_certificate_verifier(Arc::new(verifier));
     Ok(builder.with_no_client_auth())
 }

@@ -1,8 +1,8 @@
 //! The address that a destination is pushed to, checked when it is configured.
 //!
 //! It is parsed once, by the rules that browsers use (so that `0x7f.1` and `①②⑦.0.0.1` are seen for what they
-//! are), and what was parsed is what is connected to: no second reading can come to another host. It resolves no
-//! names; what a name stands for is checked at each connection.
+//! are), and what was parsed is what is connected to: no second reading can come to another host. It resolves
+//! no names; what a name stands for is checked at each connection.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -127,8 +127,8 @@ impl PushUrl {
     ///
     /// # Errors
     ///
-    /// [`PushUrlError`], with the fix, for everything that is no plain `http` or `https` URL, and for every host
-    /// of which it can be seen here that the destination may not reach it.
+    /// [`PushUrlError`], with the fix, for everything that is no plain `http` or `https` URL, and for every
+    /// host of which it can be seen here that the destination may not reach it.
     pub fn parse(text: &str, reach: Reach) -> Result<Self, PushUrlError> {
         check_text(text)?;
         let url = Url::parse(text).map_err(|error| malformed(text, &error.to_string()))?;

@@ -1,5 +1,5 @@
-//! Where a push must not go, it does not go: a table of forms (`forbidden.txt`), names that change their mind, and
-//! redirects. What counts is that nothing connects.
+//! Where a push must not go, it does not go: a table of forms (`forbidden.txt`), names that change their
+//! mind, and redirects. What counts is that nothing connects.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -38,7 +38,8 @@ fn sink(target: &Target, timeout: Duration) -> PushSink {
     PushSink::new(options(&target.url(), timeout), Arc::new(SystemNetwork::new())).unwrap()
 }
 
-/// One attempt at a target that plays the script. It ends in time, on one connection that does not outlive it.
+/// One attempt at a target that plays the script. It ends in time, on one connection that does not outlive
+/// it.
 async fn try_script(script: Vec<Step>, timeout: Duration) -> (Tried, Target) {
     let target = Target::start(script).await;
     let sink = sink(&target, timeout);
@@ -89,6 +90,12 @@ async fn each_status_is_ruled_as_standard_webhooks_says() {
         check(&tried, rule, verdict, target, error);
         assert_eq!((tried.status, &tried.excerpt[..]), (Some(status), &b"said"[..]));
     }
+}
+
+#[tokio::test]
+async fn another_protocol_is_not_switched_to() {
+    let tried = answered("HTTP/1.1 101 Switching\r\nconnection: upgrade\r\nupgrade: x\r\n\r\nhello").await;
+    check(&tried, "status-unknown", &RETRY, Up, "101");
 }
 
 #[tokio::test]

@@ -118,8 +118,8 @@ async fn who_names_no_agent_is_pushed_by_hookstead() {
     assert_eq!(pushed(&outgoing_with(&[], b"")).await.value("content-length"), "0");
 }
 
-/// Either secret verifies, within the tolerance of the attempt's own time: the first attempt, and one that is made
-/// three days after the event.
+/// Either secret verifies, within the tolerance of the attempt's own time: the first attempt, and one that is
+/// made three days after the event.
 #[tokio::test]
 async fn every_attempt_is_signed_with_its_own_time() {
     for late_s in [0, 3 * 24 * 3600] {
