@@ -119,6 +119,7 @@ pub(crate) fn sources(
             body_bytes_max: provider.body_bytes_max().unwrap_or(body_bytes_max),
             rate: None,
             success_status: None,
+            success_body: None,
         })
     };
     providers().filter_map(source).collect()

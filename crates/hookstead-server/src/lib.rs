@@ -16,6 +16,7 @@ pub mod lookup;
 mod network;
 mod open;
 pub mod problem;
+mod ready_writer;
 mod run;
 pub mod runs;
 pub mod telemetry;

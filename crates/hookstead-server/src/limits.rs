@@ -58,6 +58,9 @@ pub const CONNECTIONS_PER_ADDRESS_MAX: usize = 64;
 /// How many entries of a forwarding header are read, from the right. Nobody has so many proxies of his own.
 pub const PROXY_HOPS_MAX: usize = 16;
 
+/// Longest text of a success that a source can name, in bytes. Senders want a word or a line of XML.
+pub const SUCCESS_BODY_BYTES_MAX: usize = 4 * 1024;
+
 /// The most requests of a time that a source's `rate` can name: above it a limit limits nothing.
 pub const RATE_REQUESTS_MAX: u32 = 1_000_000;
 

@@ -63,6 +63,7 @@ fn made(source: &SourceConfig, config: &Config, intake: SocketAddr) -> Result<So
         body_bytes_max: Some(source.body_bytes_max),
         on_conflict: source.on_conflict,
         success_status: source.success_status,
+        success_body: source.success_body.clone(),
     };
     let made = Source::new(source.name.clone(), source.provider.clone(), &source.secrets, options);
     made.map_err(|error| StartError::Source { name: source.name.to_string(), error })
@@ -77,12 +78,14 @@ pub fn answers(config: &Config, source: &str) -> Option<AnswersView> {
                 ack: Some(source.provider.ack()),
                 on_conflict: source.on_conflict,
                 success_status: source.success_status,
+                success_body: source.success_body.as_ref(),
             }
         }
         Mode::Dev => Policy {
             ack: Some(Registry::builtin().get(source)?.ack()),
             on_conflict: OnConflict::Refuse,
             success_status: None,
+            success_body: None,
         },
     };
     Some(policy.answers())

@@ -3,11 +3,14 @@
 
 use std::io::{self, IsTerminal};
 use std::str::FromStr;
+use std::sync::Mutex;
 
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::{SubscriberInitExt, TryInitError};
 use tracing_subscriber::{Layer, fmt};
+
+use crate::ready_writer::ReadyWriter;
 
 /// How log lines look.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -53,12 +56,12 @@ impl FromStr for LogFormat {
 pub fn init(format: LogFormat, level: &str) -> Result<(), TelemetryError> {
     let targets = level.parse::<Targets>().map_err(|_| TelemetryError::Level(level.to_owned()))?;
     let terminal = io::stderr().is_terminal();
-    let lines = fmt::layer().with_writer(io::stderr);
     let json = match format {
         LogFormat::Auto => !terminal,
         LogFormat::Text => false,
         LogFormat::Json => true,
     };
+    let lines = fmt::layer().with_writer(Mutex::new(ReadyWriter::new(io::stderr())));
     let layer = if json {
         lines.json().flatten_event(true).with_current_span(false).with_span_list(false).boxed()
     } else {

@@ -54,5 +54,5 @@ pub use routes::{ReconfigureError, Route};
 pub use sink::exec::ExecOptions;
 #[cfg(feature = "push")]
 pub use sink::push::{OnGone, PushOptions};
-pub use source::{BODY_BYTES_MAX, OnConflict, Source, SourceOptions};
+pub use source::{BODY_BYTES_MAX, OnConflict, Source, SourceOptions, SuccessBody};
 pub use work::{LeaseAnswer, LeaseWrite};

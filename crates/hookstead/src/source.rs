@@ -36,6 +36,18 @@ pub struct SourceOptions {
     pub on_conflict: OnConflict,
     /// The status of a success, instead of the provider's or our own.
     pub success_status: Option<u16>,
+    /// The body of a success, instead of the provider's or our own.
+    pub success_body: Option<SuccessBody>,
+}
+
+/// What a sender wants to read in a success. The placeholders of a provider's record are filled: `@outcome@`,
+/// `@event@`, `@new@`, `@sha256@` and `@header.NAME@`; everything else stays as it is written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SuccessBody {
+    /// The text.
+    pub text: String,
+    /// Its `Content-Type`.
+    pub content_type: String,
 }
 
 /// What a sender is told of a conflict. The other bytes are kept for review either way.

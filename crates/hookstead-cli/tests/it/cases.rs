@@ -10,13 +10,16 @@
 //! put under it by libfaketime (`cargo xtask setup` installs it), and so the published signatures themselves are
 //! what the real binary checks. The clock for time limits stays the machine's own.
 
+mod answers;
 mod case;
+mod codings;
 mod complete;
 mod conflicts;
 mod durable;
 mod event_ids;
 mod http;
 mod json_edge;
+mod network;
 mod overrides;
 mod play;
 mod raw_body;

@@ -159,6 +159,18 @@ pub const KEYS: &[Key] = &[
     ),
     example("sources.*", "success_status", "200", "one status for every success, instead of 202 and 200"),
     example(
+        "sources.*",
+        "success_body",
+        "\"<ok>true</ok>\"",
+        "one text for every success; @outcome@ and @event@ in it are filled",
+    ),
+    example(
+        "sources.*",
+        "success_type",
+        "\"text/xml\"",
+        "the Content-Type of success_body; text/plain if absent",
+    ),
+    example(
         "destinations.*",
         "push",
         "\"https://app.example.com/webhooks\"",

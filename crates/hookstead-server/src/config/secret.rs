@@ -20,8 +20,19 @@ use super::reader::{Section, kind};
 const FORMS: &str = "write { env = \"NAME\" }, { file = \"/path\" } or { credential = \"NAME\" }";
 
 /// The keys of a source whose texts are no secrets, even where they are wrong.
-const HARMLESS: [&str; 9] =
-    ["provider", "scheme", "tolerance", "identity", "type", "on_conflict", "body", "rate", "success_status"];
+const HARMLESS: [&str; 11] = [
+    "provider",
+    "scheme",
+    "tolerance",
+    "identity",
+    "type",
+    "on_conflict",
+    "body",
+    "rate",
+    "success_status",
+    "success_body",
+    "success_type",
+];
 
 /// The keys of a destination whose texts are no secrets, even where they are wrong.
 const HARMLESS_OF_DESTINATIONS: [&str; 15] = [

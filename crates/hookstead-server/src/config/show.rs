@@ -139,6 +139,8 @@ impl Config {
             Some(("body", quoted(&format_size(source.body_bytes_max)))),
             source.rate.map(|rate| ("rate", quoted(&rate.to_string()))),
             source.success_status.map(|status| ("success_status", status.to_string())),
+            source.success_body.as_ref().map(|body| ("success_body", quoted(&body.text))),
+            source.success_body.as_ref().map(|body| ("success_type", quoted(&body.content_type))),
         ];
         let shown = |(name, value): (&str, String)| {
             let key = format!("sources.{}.{name}", source.name);

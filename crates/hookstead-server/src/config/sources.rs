@@ -7,7 +7,8 @@ use std::time::Duration;
 use hookstead::verify::{
     IdentityRule, Provider, Registry, SchemeSpec, Secret, Template, Verifier, VerifierError, VerifyOptions,
 };
-use hookstead::{OnConflict, SourceName};
+use hookstead::{OnConflict, SourceName, SuccessBody};
+use http::HeaderValue;
 
 use super::keys::{SCHEME_KEYS, names};
 use super::problem::did_you_mean;
@@ -15,7 +16,7 @@ use super::reader::Section;
 use super::secret::{FoundSecret, Lookup, SecretReference};
 use super::settings::RateLimit;
 use super::values::rate;
-use crate::limits::BODY_BYTES_CEILING;
+use crate::limits::{BODY_BYTES_CEILING, SUCCESS_BODY_BYTES_MAX};
 
 /// The largest tolerance that a source may ask for.
 const TOLERANCE_MAX: Duration = Duration::from_secs(hookstead::verify::TOLERANCE_S_MAX as u64);
@@ -45,6 +46,8 @@ pub struct SourceConfig {
     pub rate: Option<RateLimit>,
     /// One status for every success.
     pub success_status: Option<u16>,
+    /// One body for every success.
+    pub success_body: Option<SuccessBody>,
 }
 
 /// What a source needs to know of the rest of the configuration.
@@ -85,6 +88,7 @@ fn source(name: SourceName, section: &Section<'_>, surroundings: &Surroundings<'
     let body = section.size("body", 1..=BODY_BYTES_CEILING);
     let rate = section.parsed("rate", rate);
     let success = section.integer("success_status", 200..=299);
+    let success_body = success_body(section);
     let (provider, found) = (provider?, found?);
     let record_max = provider.body_bytes_max();
     let source = SourceConfig {
@@ -97,6 +101,7 @@ fn source(name: SourceName, section: &Section<'_>, surroundings: &Surroundings<'
         on_conflict: on_conflict.map_or(OnConflict::Refuse, |at| at.value),
         body_bytes_max: body.map(|at| at.value).or(record_max).unwrap_or(surroundings.body_bytes_max),
         rate: rate.map(|at| at.value),
+        success_body,
         success_status: success.and_then(|at| u16::try_from(at.value).ok()),
         provider,
     };
@@ -196,6 +201,24 @@ fn identity_rule(text: &str) -> Result<IdentityRule, String> {
                 .into())
         }
     }
+}
+
+/// The answer's text, and its type beside it.
+fn success_body(section: &Section<'_>) -> Option<SuccessBody> {
+    let text = section.parsed("success_body", |text| match text.len() {
+        ..=SUCCESS_BODY_BYTES_MAX => Ok(text.to_owned()),
+        bytes => Err(format!("has {bytes} bytes; a success has at most {SUCCESS_BODY_BYTES_MAX}")),
+    });
+    let content_type = section.parsed("success_type", |text| match HeaderValue::from_str(text) {
+        Ok(_) if text.contains('/') => Ok(text.to_owned()),
+        _ => Err("is no content type; write one such as \"text/xml\"".to_owned()),
+    });
+    if let (None, Some(at)) = (section.value("success_body"), &content_type) {
+        let what = "a type without a text";
+        section.findings.at(&at.span, &section.key("success_type"), what, "add success_body, or remove it");
+    }
+    let content_type = content_type.map_or_else(|| "text/plain; charset=utf-8".to_owned(), |at| at.value);
+    Some(SuccessBody { text: text?.value, content_type })
 }
 
 fn on_conflict(text: &str) -> Result<OnConflict, String> {

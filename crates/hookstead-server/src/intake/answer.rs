@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use hookstead::core::{AcceptReceipt, Outcome};
 use hookstead::verify::{Ack, HandshakeAnswer};
-use hookstead::{OnConflict, Source, SourceOptions};
+use hookstead::{OnConflict, Source, SourceOptions, SuccessBody};
 use http::header::{self, HeaderName, HeaderValue};
 use http::{HeaderMap, Response, StatusCode};
 
@@ -18,13 +18,25 @@ pub(crate) struct Policy<'a> {
     pub(crate) on_conflict: OnConflict,
     /// One status for every success.
     pub(crate) success_status: Option<u16>,
+    /// One body for every success.
+    pub(crate) success_body: Option<&'a SuccessBody>,
 }
 
 impl<'a> Policy<'a> {
     fn of(source: &'a Source) -> Self {
-        let SourceOptions { on_conflict, success_status, .. } = source.options();
+        let SourceOptions { on_conflict, success_status, success_body, .. } = source.options();
         let ack = source.provider().map(|provider| provider.ack());
-        Self { ack, on_conflict: *on_conflict, success_status: *success_status }
+        let (on_conflict, success_status) = (*on_conflict, *success_status);
+        Self { ack, on_conflict, success_status, success_body: success_body.as_ref() }
+    }
+
+    /// The text of a success and its type, if it is not ours: that of the source, else of the provider.
+    fn body(&self) -> Option<(&'a str, &'a str)> {
+        let of_source = self.success_body.map(|body| (body.text.as_str(), body.content_type.as_str()));
+        of_source.or_else(|| {
+            let ack = self.ack?;
+            Some((ack.body.as_deref()?, ack.content_type.as_deref().unwrap_or("application/json")))
+        })
     }
 
     /// The status for an outcome; `None` if it is refused as a conflict.
@@ -64,11 +76,8 @@ pub(crate) fn accepted(source: &Source, receipt: &AcceptReceipt, headers: &Heade
         Outcome::Duplicate => "duplicate",
         Outcome::Conflict { .. } => "conflict",
     };
-    let (body, content_type) = match policy.ack.and_then(|ack| ack.body.as_ref().map(|body| (ack, body))) {
-        Some((ack, template)) => {
-            let body = Filling { word, receipt, headers }.fill(template);
-            (body, ack.content_type.as_deref().unwrap_or("application/json"))
-        }
+    let (body, content_type) = match policy.body() {
+        Some((template, content_type)) => (Filling { word, receipt, headers }.fill(template), content_type),
         None => (format!("{{\"outcome\":\"{word}\",\"event\":\"{}\"}}\n", receipt.seq), "application/json"),
     };
     success(status, content_type, body.into())

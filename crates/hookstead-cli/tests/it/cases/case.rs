@@ -65,9 +65,14 @@ impl Case {
         self.0["input"].pointer(pointer).unwrap_or_else(|| panic!("{}: no {pointer}", self.id())).clone()
     }
 
-    /// The body that `build` describes, made of parts that are repeated.
+    /// The body that `build` describes.
     pub(crate) fn built_body(&self) -> Vec<u8> {
-        let build = self.input("/build/body");
+        self.built("/build/body")
+    }
+
+    /// The bytes that are described at this place of `input`, made of parts that are repeated.
+    pub(crate) fn built(&self, pointer: &str) -> Vec<u8> {
+        let build = self.input(pointer);
         let mut body = Vec::new();
         for part in build["parts"].as_array().expect("a list of parts") {
             let times = part["times"].as_u64().expect("a number of times");
@@ -109,7 +114,8 @@ impl CaseRequest {
         let headers = request["headers"].as_array().expect("a list of headers");
         let headers: Vec<_> = headers.iter().map(|header| (text(&header[0]), text(&header[1]))).collect();
         let body = decode(&request["body_b64"]);
-        let source = path.strip_prefix("/in/").and_then(|rest| rest.split('?').next()).expect("an intake");
+        let path_alone = path.split('?').next().unwrap_or_default();
+        let source = path_alone.trim_matches('/').strip_prefix("in/").expect("an intake");
         Self {
             bytes: wire(method, path, &headers, &body),
             source: source.to_owned(),

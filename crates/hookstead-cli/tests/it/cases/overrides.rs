@@ -13,6 +13,17 @@ struct Override {
 
 const OVERRIDES: &[Override] = &[
     Override {
+        id: "B016",
+        answers: &[(401, Refused)],
+        why: "a signature is checked over the bytes of the wire and nothing is decoded before it, so a signature over \
+              the decoded body does not hold",
+    },
+    Override {
+        id: "B018",
+        answers: &[(400, Refused), (400, Refused)],
+        why: "nothing is decoded, so that there is no id in either body; both are told so in the same way",
+    },
+    Override {
         id: "B040",
         answers: &[(401, Refused), (401, Refused), (400, Refused)],
         why: "the case leaves an any-of rule open; ours is that a header that must be there once is refused when it \
@@ -66,6 +77,17 @@ const OVERRIDES: &[Override] = &[
         answers: &[(200, Stored), (200, Stored)],
         why: "the record of Slack says that it wants exactly 200",
     },
+    Override {
+        id: "B116",
+        answers: &[(202, Stored), (202, Stored), (404, Refused)],
+        why: "said in words: the slash at the end makes no difference, two at the start are another address",
+    },
+    Override {
+        id: "B123",
+        answers: &[(200, Stored), (200, Duplicate)],
+        why: "both are 200, since the source says so; the second one is a duplicate",
+    },
+    Override { id: "B124", answers: &[(200, Stored)], why: "200 since the source says so" },
     Override {
         id: "B104",
         answers: &[(202, Stored), (202, Conflict)],

@@ -48,6 +48,14 @@ pub(crate) fn table(sketch: &Value) -> Table {
     if let Some(bytes) = sketch.take("max_body_bytes") {
         lines.push(format!("body = \"{bytes} B\""));
     }
+    if let Some(status) = sketch.take("ack_status") {
+        lines.push(format!("success_status = {status}"));
+    }
+    let mut answer = |ours: &str, theirs: &str| {
+        lines.extend(sketch.take_text(theirs).map(|text| format!("{ours} = {}", quoted(&text))));
+    };
+    answer("success_body", "ack_body");
+    answer("success_type", "ack_content_type");
     assert!(sketch.0.is_empty(), "keys of a sketch that are not understood: {:?}", sketch.0);
     Table { toml: lines.join("\n") + "\n\n", secrets }
 }

@@ -47,6 +47,7 @@ pub(crate) struct Stage {
     folder: TempDir,
     tables: String,
     limits: String,
+    server: String,
     store: String,
     environment: Vec<(String, String)>,
     /// The processes that were started.
@@ -57,10 +58,10 @@ impl Stage {
     /// Nothing but a clock that stands at `now`, in Unix seconds.
     pub(crate) fn at(now: i64) -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        let (tables, limits) = (String::new(), String::new());
+        let (tables, limits, server) = (String::new(), String::new(), String::new());
         let store = "url = \"sqlite:hookstead.db\"\n".to_owned();
         let (environment, processes) = (Vec::new(), RefCell::default());
-        let stage = Self { folder, tables, limits, store, environment, processes };
+        let stage = Self { folder, tables, limits, server, store, environment, processes };
         stage.set_clock(now);
         stage
     }
@@ -82,6 +83,18 @@ impl Stage {
     /// Sets a key of `[limits]`; the value as TOML.
     pub(crate) fn limit(mut self, key: &str, value: &str) -> Self {
         self.limits += &format!("{key} = {value}\n");
+        self
+    }
+
+    /// Sets a key of `[server]`; the value as TOML.
+    pub(crate) fn server(mut self, key: &str, value: &str) -> Self {
+        self.server += &format!("{key} = {value}\n");
+        self
+    }
+
+    /// Sets a variable of the environment.
+    pub(crate) fn variable(mut self, name: &str, value: &str) -> Self {
+        self.environment.push((name.to_owned(), value.to_owned()));
         self
     }
 
@@ -112,6 +125,13 @@ impl Stage {
     /// Starts the server under strace, given as a command without a program to run.
     pub(crate) fn serve_traced(&self, strace: Command) -> Server {
         self.serve_by(self.traced(strace))
+    }
+
+    /// Starts the server with this file, which is there already, as its log.
+    pub(crate) fn serve_logging_to(&self, log: &Path) -> Server {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", "exec \"$@\" 2>\"$LOG\"", "sh", BINARY]).envs(self.clock()).env("LOG", log);
+        self.serve_by(shell)
     }
 
     fn serve_by(&self, mut command: Command) -> Server {
@@ -204,9 +224,9 @@ impl Stage {
     }
 
     fn write_config(&self) -> PathBuf {
-        let Self { tables, limits, store, .. } = self;
+        let Self { tables, limits, server, store, .. } = self;
         let config = format!(
-            "[server]\nintake = \"127.0.0.1:0\"\nadmin = \"127.0.0.1:0\"\n\n\
+            "[server]\nintake = \"127.0.0.1:0\"\nadmin = \"127.0.0.1:0\"\n{server}\n\
              [observability]\nlog_format = \"json\"\n\n[store]\n{store}\n[limits]\n{limits}\n{tables}"
         );
         let file = self.folder.path().join("hookstead.toml");
