@@ -50,6 +50,26 @@ pub enum PushRule {
 }
 
 impl PushRule {
+    /// Every rule, in the order of docs/delivery.md.
+    pub const ALL: &[Self] = &[
+        Self::Success,
+        Self::SuccessCut,
+        Self::Redirect,
+        Self::Gone,
+        Self::Throttled,
+        Self::Unavailable,
+        Self::ClientError,
+        Self::ServerError,
+        Self::StatusUnknown,
+        Self::AddressForbidden,
+        Self::NameUnresolved,
+        Self::ConnectFailed,
+        Self::TlsFailed,
+        Self::Timeout,
+        Self::ConnectionLost,
+        Self::AnswerInvalid,
+    ];
+
     /// The rule's name, as it stands in the attempt.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -157,6 +177,24 @@ mod tests {
                 assert_eq!(rule_of(*status), rule, "{status}");
             }
         }
+    }
+
+    /// The page for people has a row for each rule, and says what it means for the target.
+    #[test]
+    fn every_rule_is_documented() {
+        let page = include_str!("../../../../../docs/delivery.md");
+        let push = page.split("## exec").next().expect("a part about push");
+        for rule in PushRule::ALL {
+            let row = format!("| `{}` |", rule.as_str());
+            let row =
+                push.lines().find(|line| line.starts_with(&row)).unwrap_or_else(|| panic!("no row {row}"));
+            let target = if rule.target() == TargetHealth::Up { "| up |" } else { "| down |" };
+            assert!(row.ends_with(target), "{row}");
+        }
+        assert_eq!(
+            push.lines().filter(|line| line.ends_with("| up |") || line.ends_with("| down |")).count(),
+            PushRule::ALL.len()
+        );
     }
 
     #[test]
