@@ -22,7 +22,7 @@ use hookstead_core::{MemoryStore, Store, Timestamp};
 
 pub use fs_os::OsFs;
 pub use lock::{OwnerRecord, StoreLock};
-pub use open::{OpenError, OpenOptions, Opened};
+pub use open::{Checkpoints, OpenError, OpenOptions, Opened};
 
 const SCHEMES: &str = "`memory:`, `sqlite:PATH` and `files:DIR`";
 

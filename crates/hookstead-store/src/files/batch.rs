@@ -25,7 +25,7 @@ pub(super) struct Plan {
     pub(super) rows: Vec<Row>,
     /// Counts of duplicates, which the log may say later.
     pub(super) counts: Vec<Row>,
-    /// The records that must be there before the log says so.
+    /// The records that become durable with what the log says.
     pub(super) files: Vec<NewFile>,
     /// Records that an answer rests on, of the event with this number.
     pub(super) rests_on: Vec<(Seq, RecordPath)>,
@@ -37,11 +37,11 @@ pub(super) struct Plan {
 #[derive(Debug)]
 pub(super) struct NewFile {
     pub(super) record: RecordPath,
-    pub(super) bytes: Vec<u8>,
+    pub(super) bytes: Bytes,
 }
 
 /// Records that were read before the tables were locked.
-pub(super) type Cache = HashMap<RecordPath, Vec<u8>>;
+pub(super) type Cache = HashMap<RecordPath, Bytes>;
 
 /// What a batch may look at.
 #[derive(Clone, Copy, Debug)]
@@ -122,7 +122,7 @@ impl Batch<'_> {
             return Err(corrupt(format!("`{record}` is there and is no record that this store wrote")));
         }
         self.new_files.insert(record.clone(), self.plan.files.len());
-        self.plan.files.push(NewFile { record, bytes });
+        self.plan.files.push(NewFile { record, bytes: bytes.into() });
         Ok(())
     }
 
@@ -151,8 +151,7 @@ impl Batch<'_> {
         if let Some(bytes) = self.around.cache.get(record) {
             return look(bytes).map_err(damaged);
         }
-        let pending = self.tables.pendings.get(record).map(String::as_str);
-        look(&self.around.disk.read_known(record, pending)?).map_err(damaged)
+        look(&self.tables.record(self.around.disk, record)?).map_err(damaged)
     }
 
     /// An event's body, verified; `None` if it was erased.
@@ -195,9 +194,8 @@ pub(super) fn preload(tables: &Tables, disk: &Disk, writes: &[Write]) -> Cache {
     let records = writes.iter().filter_map(|write| needed(tables, disk, write));
     let mut cache = Cache::new();
     for record in records {
-        let pending = tables.pendings.get(&record).map(String::as_str);
         if !cache.contains_key(&record)
-            && let Ok(bytes) = disk.read_known(&record, pending)
+            && let Ok(bytes) = tables.record(disk, &record)
         {
             cache.insert(record, bytes);
         }

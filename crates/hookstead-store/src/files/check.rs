@@ -4,10 +4,11 @@
 use std::collections::BTreeSet;
 use std::sync::RwLock;
 
+use bytes::Bytes;
 use hookstead_core::{CheckProblem, CheckProgress, CheckReport, EventId, StoreError};
 
 use super::disk::Disk;
-use super::layout::{Kind, LOCK, LOG, MARKER, PENDING, RecordPath, SOURCES};
+use super::layout::{Kind, LOCK, LOG, MARKER, PENDING, RecordPath, SOURCES, segment_number};
 use super::recover::{Expected, expected, scan};
 use super::tables::Tables;
 use super::writer::panicked;
@@ -51,8 +52,8 @@ fn check_one(
         return Ok(());
     }
     report.bodies += u64::from(matches!(what, Expected::Body(..)));
-    let pending = tables.read().map_err(panicked)?.pendings.get(record).cloned();
-    let bytes = disk.read_known(record, pending.as_deref());
+    let unwritten = tables.read().map_err(panicked)?.unwritten.get(record).cloned();
+    let bytes = unwritten.map_or_else(|| disk.read_known(record).map(Bytes::from), Ok);
     let tables = tables.read().map_err(panicked)?;
     let wrong = match bytes {
         Ok(bytes) => what.verify(&bytes, &tables).err().map(|error| format!("`{record}`: {error}")),
@@ -110,6 +111,7 @@ fn strange_folders(disk: &Disk) -> Result<Vec<RecordPath>, StoreError> {
     let belongs = |name: &str| {
         [MARKER, LOG, LOCK, SOURCES, "lost+found"].contains(&name)
             || name.starts_with(PENDING)
+            || segment_number(name).is_some()
             || (at_root && is_kind(name))
     };
     let mut strange: Vec<RecordPath> = root.iter().filter(|name| !belongs(name)).cloned().collect();

@@ -82,16 +82,9 @@ impl Disk {
         read_all(file.as_ref(), facts.bytes).map(Some).map_err(failed)
     }
 
-    /// The bytes of a record that the store has written: under its own name, or, until that is made, under
-    /// the name that it was written with.
-    pub(super) fn read_known(&self, record: &str, pending: Option<&str>) -> Result<Vec<u8>, StoreError> {
-        // Its own name may be made between the first look and the second, and the other taken away.
-        for name in [Some(record), pending, Some(record)].into_iter().flatten() {
-            if let Some(bytes) = self.read(name)? {
-                return Ok(bytes);
-            }
-        }
-        Err(corrupt(format!("`{record}` is missing")))
+    /// The bytes of a record that the store has written.
+    pub(super) fn read_known(&self, record: &str) -> Result<Vec<u8>, StoreError> {
+        self.read(record)?.ok_or_else(|| corrupt(format!("`{record}` is missing")))
     }
 }
 

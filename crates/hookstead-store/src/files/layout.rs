@@ -12,6 +12,8 @@ use super::row::EventRow;
 pub(super) const MARKER: &str = "hookstead.json";
 /// The state of work.
 pub(super) const LOG: &str = "work.log";
+/// How the name of a segment of the journal begins.
+const JOURNAL: &str = "journal-";
 /// The lock with its owner record.
 pub(super) const LOCK: &str = "lock";
 /// The folder above the sources' folders.
@@ -124,6 +126,17 @@ impl Layout {
             Some(_) => format!("{folder}/{stem}-{}.json", event.id),
         }
     }
+}
+
+/// The name of a segment of the journal.
+pub(super) fn segment(number: u64) -> RecordPath {
+    format!("{JOURNAL}{number}.log")
+}
+
+/// The number of a segment of the journal, if that is its name.
+pub(super) fn segment_number(name: &str) -> Option<u64> {
+    let number = name.strip_prefix(JOURNAL)?.strip_suffix(".log")?.parse().ok()?;
+    (segment(number) == name).then_some(number)
 }
 
 /// The folder of a record.

@@ -1,16 +1,19 @@
-//! The log: an append-only file of JSON lines, each the outcome of one batch. A line becomes durable with one
-//! sync and counts as a whole or not at all. It knows lines and sums; what the rows mean is not its business.
+//! The log of work: an append-only file of JSON lines, each the outcome of one batch. It knows lines and sums;
+//! what the rows mean is not its business.
 //!
 //! ```text
-//! {"sum":"<32 hex>","bytes":<length of the batch>,"batch":{"number":7,"rows":[..],"files":[[final,pending],..]}}
+//! {"sum":"<32 hex>","bytes":<length of the batch>,"batch":{"number":7,"rows":[..]}}
 //! ```
 //!
 //! `sum` is the beginning of the SHA-256 over the sum of the line before and the batch's text, so that a line
 //! that is cut, changed, moved or missing is told from one that was written. The first line chains to the
-//! text `hookstead work.log 1`, and its number is 0; the numbers follow each other without a gap.
+//! text `hookstead work.log 1`, and its number is 0; the numbers follow each other without a gap. The first
+//! line also says which segment of the journal goes on from it.
 //!
-//! Only one append is ever unsynced, so only the last line can be torn. A bad line with another one behind it
-//! is damage, and the store is not opened.
+//! A batch is durable when the journal has its line (`journal`); here the line is only written, and becomes
+//! durable with the next checkpoint. So what follows the journal's beginning may be anything after a power cut,
+//! and is read from the journal instead. Without a journal all lines are durable but for the last one, which
+//! may be torn.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -34,16 +37,16 @@ const SNAPSHOT_ROWS: usize = 256;
 #[derive(Debug, Default)]
 pub(super) struct Batch {
     pub(super) rows: Vec<Row>,
-    /// The files that the batch wrote: where they belong, and under which name they are complete.
-    pub(super) files: Vec<(String, String)>,
+    /// The number of the journal's segment that goes on from here; in the first line of a log.
+    pub(super) journal: Option<u64>,
 }
 
 #[derive(Serialize, Deserialize)]
 struct BatchJson {
     number: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    journal: Option<u64>,
     rows: Vec<RowJson>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    files: Vec<(String, String)>,
 }
 
 #[derive(Deserialize)]
@@ -54,22 +57,23 @@ struct Line<'a> {
     batch: &'a RawValue,
 }
 
-/// Where the chain of lines stands.
-#[derive(Clone, Debug)]
-struct Chain {
-    sum: String,
-    number: u64,
+/// Where the chain of lines stands: the sum of the last one, and the number of the next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Chain {
+    pub(super) sum: String,
+    pub(super) number: u64,
 }
 
 impl Chain {
-    fn new() -> Self {
+    /// Before the first line.
+    pub(super) fn new() -> Self {
         Self { sum: SEED.to_owned(), number: 0 }
     }
 
     /// The line of a batch, and the chain after it.
-    fn line(&self, batch: &Batch) -> io::Result<(Vec<u8>, Self)> {
+    pub(super) fn line(&self, batch: &Batch) -> io::Result<(Vec<u8>, Self)> {
         let rows = batch.rows.iter().map(RowJson::from).collect();
-        let json = BatchJson { number: self.number, rows, files: batch.files.clone() };
+        let json = BatchJson { number: self.number, rows, journal: batch.journal };
         let text = serde_json::to_string(&json)?;
         let next = self.after(&text);
         let line = format!("{{\"sum\":\"{}\",\"bytes\":{},\"batch\":{text}}}\n", next.sum, text.len());
@@ -77,7 +81,7 @@ impl Chain {
     }
 
     /// The batch of a line (without its line feed), and the chain after it.
-    fn read(&self, line: &[u8]) -> Result<(Batch, Self), String> {
+    pub(super) fn read(&self, line: &[u8]) -> Result<(Batch, Self), String> {
         let line: Line<'_> = serde_json::from_slice(line).map_err(|error| error.to_string())?;
         let text = line.batch.get();
         let next = self.after(text);
@@ -89,7 +93,7 @@ impl Chain {
             return Err(format!("it is batch {} where {} belongs", json.number, self.number));
         }
         let rows = json.rows.into_iter().map(Row::try_from).collect::<Result<_, _>>()?;
-        Ok((Batch { rows, files: json.files }, next))
+        Ok((Batch { rows, journal: json.journal }, next))
     }
 
     fn after(&self, text: &str) -> Self {
@@ -105,6 +109,8 @@ impl Chain {
 pub(super) struct Replay {
     /// How many bytes of a torn last line were left out.
     pub(super) torn_bytes: usize,
+    /// Where its lines end.
+    pub(super) chain: Chain,
 }
 
 /// Reads a log's text batch by batch. The error names the line that is damaged.
@@ -118,61 +124,54 @@ pub(super) fn replay(
         let end = rest.iter().position(|byte| *byte == b'\n');
         let (line, after) = match end {
             Some(end) => (&rest[..end], &rest[end + 1..]),
-            None => return Ok(Replay { torn_bytes: rest.len() }),
+            None => return Ok(Replay { torn_bytes: rest.len(), chain }),
         };
         match chain.read(line) {
             Ok((batch, next)) => {
                 each(batch).map_err(|error| format!("line {}: {error}", chain.number + 1))?;
                 chain = next;
             }
-            Err(_) if after.is_empty() => return Ok(Replay { torn_bytes: rest.len() }),
+            Err(_) if after.is_empty() => return Ok(Replay { torn_bytes: rest.len(), chain }),
             Err(error) => return Err(format!("line {}: {error}", chain.number + 1)),
         }
         rest = after;
     }
-    Ok(Replay { torn_bytes: 0 })
+    Ok(Replay { torn_bytes: 0, chain })
+}
+
+/// The number of the journal's segment that goes on from a log. The error names the damage of its first line.
+pub(super) fn journal_of(text: &[u8]) -> Result<u64, String> {
+    let line = text.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    let (batch, _) = Chain::new().read(line).map_err(|error| format!("line 1: {error}"))?;
+    Ok(batch.journal.unwrap_or(0))
 }
 
 /// An open log that is appended to.
 #[derive(Debug)]
 pub(super) struct WorkLog {
-    fs: Arc<dyn Fs>,
-    path: PathBuf,
     file: Box<dyn FsFile>,
-    opened: FileFacts,
+    place: Place,
     end: u64,
     chain: Chain,
-}
-
-/// Why an append failed, and what is on the disk now.
-#[derive(Debug)]
-pub(super) enum AppendError {
-    /// The line could not be written and was cut off again: nothing happened.
-    Undone(io::Error),
-    /// The line may or may not be there.
-    Unknown(io::Error),
+    /// Lines that the journal has and this file not yet.
+    behind: Vec<u8>,
 }
 
 impl WorkLog {
-    /// Writes a log that holds `rows` under `temporary` and then gives it its name, in place of any other.
-    /// When it returns the log is complete and durable, its name too.
+    /// Writes a log that holds `rows` under `temporary` and then gives it its name, in place of any other;
+    /// the segment `journal` of the journal is to go on from it. When it returns the log is complete and
+    /// durable, its name too.
     pub(super) fn create(
         fs: &Arc<dyn Fs>,
         path: &Path,
         temporary: &Path,
         snapshot: impl Iterator<Item = Row>,
-        files: Vec<(String, String)>,
+        journal: u64,
     ) -> io::Result<Self> {
         let file = fs.create_new(temporary)?;
-        let mut log = Self {
-            fs: Arc::clone(fs),
-            path: path.to_owned(),
-            opened: file.facts()?,
-            file,
-            end: 0,
-            chain: Chain::new(),
-        };
-        let mut batch = Batch { rows: Vec::new(), files };
+        let place = Place::new(fs, path, file.as_ref())?;
+        let mut log = Self { file, place, end: 0, chain: Chain::new(), behind: Vec::new() };
+        let mut batch = Batch { rows: Vec::new(), journal: Some(journal) };
         for row in snapshot {
             batch.rows.push(row);
             if batch.rows.len() == SNAPSHOT_ROWS {
@@ -189,28 +188,64 @@ impl WorkLog {
     }
 
     fn write(&mut self, batch: &Batch) -> io::Result<()> {
-        let (line, next) = self.chain.line(batch)?;
-        self.file.write_all_at(&line, self.end)?;
-        self.end += line.len() as u64;
+        let (line, next) = self.line(batch)?;
+        self.add(&line, next);
+        self.write_down()
+    }
+
+    /// The line of a batch, and the chain after it. Nothing is changed.
+    pub(super) fn line(&self, batch: &Batch) -> io::Result<(Vec<u8>, Chain)> {
+        self.chain.line(batch)
+    }
+
+    /// Takes a line that the journal has, to be written down.
+    pub(super) fn add(&mut self, line: &[u8], next: Chain) {
+        self.behind.extend_from_slice(line);
         self.chain = next;
+    }
+
+    /// Writes down what was added; nothing is synced. After an error it can be tried again.
+    pub(super) fn write_down(&mut self) -> io::Result<()> {
+        if self.behind.is_empty() {
+            return Ok(());
+        }
+        self.file.write_all_at(&self.behind, self.end)?;
+        self.end += self.behind.len() as u64;
+        self.behind.clear();
         Ok(())
     }
 
-    /// Appends a batch and makes it durable.
-    pub(super) fn append(&mut self, batch: &Batch) -> Result<(), AppendError> {
-        let (line, next) = self.chain.line(batch).map_err(AppendError::Undone)?;
-        if let Err(error) = self.file.write_all_at(&line, self.end) {
-            let cut = self.file.set_len(self.end).and_then(|()| self.file.sync());
-            return Err(if cut.is_ok() { AppendError::Undone(error) } else { AppendError::Unknown(error) });
-        }
-        self.file.sync().map_err(AppendError::Unknown)?;
-        self.end += line.len() as u64;
-        self.chain = next;
-        Ok(())
+    /// Whether something was added and is not written down.
+    pub(super) fn is_behind(&self) -> bool {
+        !self.behind.is_empty()
+    }
+
+    /// How many bytes are written down, and where the chain stands after all lines.
+    pub(super) fn position(&self) -> (u64, &Chain) {
+        (self.end, &self.chain)
     }
 
     /// Whether the path still names the file that is appended to; the error says what is wrong.
     pub(super) fn check_place(&self) -> Result<(), String> {
+        self.place.check()
+    }
+}
+
+/// The name of an open file, which must stay its.
+#[derive(Debug)]
+pub(super) struct Place {
+    fs: Arc<dyn Fs>,
+    path: PathBuf,
+    opened: FileFacts,
+}
+
+impl Place {
+    pub(super) fn new(fs: &Arc<dyn Fs>, path: &Path, file: &dyn FsFile) -> io::Result<Self> {
+        Ok(Self { fs: Arc::clone(fs), path: path.to_owned(), opened: file.facts()? })
+    }
+
+    /// Whether the path still names the file; the error says what is wrong.
+    pub(super) fn check(&self) -> Result<(), String> {
         match self.fs.facts(&self.path) {
             Ok(Some(now)) if now.same_file(&self.opened) => Ok(()),
             Ok(Some(_)) => {
@@ -230,7 +265,7 @@ mod tests {
 
     fn batch(number: u64) -> Batch {
         let rows = vec![Row::Erased(Seq(number), Timestamp::from_secs(5))];
-        Batch { rows, files: vec![("a/b.json".to_owned(), ".pending-1".to_owned())] }
+        Batch { rows, journal: (number == 0).then_some(4) }
     }
 
     fn lines(count: u64) -> Vec<Vec<u8>> {
@@ -247,7 +282,7 @@ mod tests {
     fn read(text: &[u8]) -> Result<(usize, usize), String> {
         let mut count = 0;
         let replay = replay(text, |batch| {
-            assert_eq!(batch.files.len(), 1);
+            assert_eq!(batch.rows.len(), 1);
             count += 1;
             Ok(())
         })?;
@@ -261,6 +296,8 @@ mod tests {
         let json: serde_json::Value = serde_json::from_slice(&lines[2]).unwrap();
         assert_eq!(json["batch"]["number"], 2);
         assert_eq!(read(b""), Ok((0, 0)));
+        assert_eq!(journal_of(&lines.concat()), Ok(4));
+        assert!(journal_of(b"").is_err());
     }
 
     #[test]

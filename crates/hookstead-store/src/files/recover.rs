@@ -1,9 +1,11 @@
-//! The part of the start that brings the folders in line with the log: what the log says is there gets its
-//! name, what it says is gone goes, what nobody knows is left where it is and noted, and what was being written
+//! The part of the start that brings the folders in line with the log: what the journal holds is written again,
+//! what the log says is gone goes, what nobody knows is left where it is and noted, and what was being written
 //! when the power went is swept.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap};
+use std::io;
 
+use bytes::Bytes;
 use hookstead_core::{Digest, Identity, RunName, Seq};
 
 use super::disk::Disk;
@@ -135,40 +137,47 @@ fn is_folder(disk: &Disk, folder: &str) -> Result<bool, OpenError> {
     Ok(facts.is_some_and(|facts| facts.is_dir))
 }
 
-/// Gives records their own names that have only the one they were written with, and sweeps the other pending
-/// names. A pending file whose record has a name that is something else is kept, as the only good copy.
-pub(super) fn settle_pendings(
+/// Writes the records anew that the journal holds, all of them: what the folders show may be missing, torn, or
+/// in the cache alone. Those that were erased since go.
+pub(super) fn restore(
     disk: &Disk,
-    tables: &Tables,
     expected: &HashMap<RecordPath, Expected>,
-    written: &BTreeMap<RecordPath, RecordPath>,
-    scan: &mut Scan,
+    records: &[(RecordPath, Bytes)],
 ) -> Result<(), OpenError> {
-    let mut keep = BTreeSet::new();
-    for (record, pending) in written {
-        if !scan.pendings.contains(pending) {
-            continue;
-        }
+    for (record, bytes) in records {
+        let path = disk.path(record);
         match expected.get(record) {
-            None | Some(Expected::Erased(..)) => {}
-            Some(_) if !scan.records.contains(record) => {
-                let (from, to) = (disk.path(pending), disk.path(record));
-                disk.fs.hard_link(&from, &to).map_err(io_error("link", &to))?;
-                scan.records.insert(record.clone());
-            }
-            Some(what) if is_good(disk, record, what, tables) => {}
-            Some(_) => {
-                tracing::error!(record, pending, "the record is damaged; what was written is kept beside it");
-                keep.insert(pending.clone());
-            }
+            Some(Expected::Erased(..)) => match disk.fs.remove(&path) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    return Err(io_error("remove what was erased", &path)(error));
+                }
+                _ => {}
+            },
+            _ => write_again(disk, record, bytes).map_err(io_error("write again", &path))?,
         }
     }
+    match &disk.volume {
+        Some(volume) => volume.sync().map_err(io_error("sync the file system of", disk.layout.root())),
+        None => Ok(()),
+    }
+}
+
+/// Into the file that is there, if there is one: to take it away and make another costs ext4 forty times as
+/// much. All of its bytes are written, so that all of them are synced, whatever became of them before.
+fn write_again(disk: &Disk, record: &str, bytes: &[u8]) -> io::Result<()> {
+    let file = disk.fs.open_or_create(&disk.path(record))?;
+    file.write_all_at(bytes, 0)?;
+    file.set_len(bytes.len() as u64)?;
+    if disk.volume.is_none() { file.sync() } else { Ok(()) }
+}
+
+/// Sweeps what was being written when the store was left.
+pub(super) fn sweep_pendings(disk: &Disk, scan: &Scan) -> Result<(), OpenError> {
     sync_folders(disk, scan)?;
-    for pending in scan.pendings.iter().filter(|pending| !keep.contains(*pending)) {
+    for pending in &scan.pendings {
         let path = disk.path(pending);
         disk.fs.remove(&path).map_err(io_error("remove the leftover", &path))?;
     }
-    scan.pendings = keep;
     Ok(())
 }
 

@@ -1,11 +1,10 @@
 //! The start procedure: only when all of it went well does anybody get the store.
 //!
 //! In this order: what may be refused without touching anything (file system, format, a folder that is not
-//! ours), the lock, the write probe; then the log is read from the disk and not from what the page cache
-//! pretends, the folders are brought in line with it, what it does not know is taken in, and the log is
-//! written anew: that compacts it, and puts it on an inode whose every sync this process saw succeed.
+//! ours), the lock, the write probe; then the log and the journal are read, the folders are brought in line with
+//! them, what they do not know is taken in, and the log is written anew: that compacts it, and puts it on an
+//! inode whose every sync this process saw succeed. From then on the old journal counts no more.
 
-use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -13,13 +12,16 @@ use std::sync::{Arc, Mutex, RwLock};
 
 use hookstead_core::{IdentityKey, StoreFacts, Timestamp};
 
-use super::disk::Disk;
+use super::checkpoint::Checkpoint;
+use super::disk::{Disk, WriteError};
 use super::failure::is_full;
 use super::folder::{self, Found, io_error};
+use super::journal::{Begin, Journal};
 use super::layout::{LOCK, LOG, Layout, MARKER, RecordPath};
-use super::log::{self, WorkLog};
+use super::log::WorkLog;
 use super::marker::Marker;
 use super::recover::{self, Expected};
+use super::replay::{self, Replayed};
 use super::store::FilesStore;
 use super::tables::Tables;
 use super::writer::{Parts, Writer};
@@ -108,15 +110,13 @@ fn prove(disk: &Disk) -> Result<(), OpenError> {
 /// Makes a store: the log, then the marker, so that a folder with a marker always has a log.
 fn create(disk: &Disk, identity_key: Option<[u8; 32]>, now: Timestamp) -> Result<Marker, OpenError> {
     let root = disk.layout.root();
-    write_log(disk, std::iter::empty(), Vec::new())?;
+    write_log(disk, std::iter::empty(), 0)?;
     let key = identity_key.map_or_else(random_key, Ok)?;
     let marker = Marker::new(key, now.to_string(), disk.layout.is_at_root(super::layout::SEED_SOURCE));
     let json = marker.to_json().map_err(|error| io_error("write", root)(error.into()))?;
     let (pending, path) = (disk.pending(MARKER), disk.path(MARKER));
     disk.write_new(&pending, &json).map_err(|error| match error {
-        super::disk::WriteError::Write(source) | super::disk::WriteError::Sync(source) => {
-            io_error("write", &path)(source)
-        }
+        WriteError::Write(source) | WriteError::Sync(source) => io_error("write", &path)(source),
     })?;
     disk.fs.rename(&disk.path(&pending), &path).map_err(io_error("move into place", &path))?;
     disk.fs.sync_dir(root).map_err(io_error("sync", root))?;
@@ -136,10 +136,11 @@ fn load(
     lock: Arc<StoreLock>,
     now: Timestamp,
 ) -> Result<FilesStore, OpenError> {
-    let (mut tables, written) = read_log(&disk)?;
-    let mut scan = recover::scan(&disk)?;
+    let Replayed { mut tables, records, segments, next_segment } = replay::read(&disk)?;
     let expected = recover::expected(&tables, &disk);
-    recover::settle_pendings(&disk, &tables, &expected, &written, &mut scan)?;
+    recover::restore(&disk, &expected, &records)?;
+    let mut scan = recover::scan(&disk)?;
+    recover::sweep_pendings(&disk, &scan)?;
     recover::remove_erased(&disk, &tables, &expected, &mut scan)?;
     warn_of_missing(&expected, &scan);
     let newest_logged = tables.newest();
@@ -149,13 +150,16 @@ fn load(
     if adopted > 0 {
         tracing::info!(adopted, "events were found in the folder that the log did not know");
     }
-    let kept = written.into_iter().filter(|(_, pending)| scan.pendings.contains(pending)).collect();
-    let log = write_log(&disk, tables.rows(), kept)?;
+    let log = write_log(&disk, tables.rows(), next_segment)?;
+    let journal = begin_journal(&disk, &log, next_segment, &segments)?;
     spot_check(&disk, &tables, options.spot_check_events);
     let facts = facts(&disk, key.clone())?;
     let parts = Parts {
         disk: disk.clone(),
         log,
+        journal,
+        journal_bytes_max: options.journal_bytes_max,
+        checkpoint: Checkpoint::new(options.checkpoints),
         folders: scan.folders,
         strangers: strangers.into_iter().collect(),
         newest: tables.newest(),
@@ -172,37 +176,31 @@ fn load(
     })
 }
 
-/// The tables as the log has them, and which record was written under which name.
-fn read_log(disk: &Disk) -> Result<(Tables, BTreeMap<RecordPath, RecordPath>), OpenError> {
-    let (root, path) = (disk.layout.root(), disk.path(LOG));
-    let damaged = |what: String| OpenError::Damaged { path: root.to_owned(), what };
-    if disk.fs.facts(&path).map_err(io_error("look at", &path))?.is_none() {
-        let what = "it holds the state of all work; put it back, or make an empty one to start over from the \
-                    entries alone";
-        return Err(damaged(format!("`{LOG}` is missing: {what}")));
-    }
-    disk.fs.evict(&path).map_err(io_error("sync", &path))?;
-    let bytes = folder::read(disk.fs.as_ref(), &path)?;
-    let mut tables = Tables::default();
-    let mut written = BTreeMap::new();
-    let replayed = log::replay(&bytes, |batch| {
-        written.extend(batch.files);
-        batch.rows.iter().try_for_each(|row| tables.put(row).map(drop)).map_err(|error| error.to_string())
-    })
-    .map_err(|error| damaged(format!("`{LOG}`, {error}")))?;
-    if replayed.torn_bytes > 0 {
-        tracing::warn!(bytes = replayed.torn_bytes, "the log's last line was cut short; it is left out");
-    }
-    Ok((tables, written))
-}
-
 fn write_log(
     disk: &Disk,
     rows: impl Iterator<Item = super::row::Row>,
-    files: Vec<(RecordPath, RecordPath)>,
+    journal: u64,
 ) -> Result<WorkLog, OpenError> {
     let (path, pending) = (disk.path(LOG), disk.path(&disk.pending(LOG)));
-    WorkLog::create(&disk.fs, &path, &pending, rows, files).map_err(io_error("write", &path))
+    WorkLog::create(&disk.fs, &path, &pending, rows, journal).map_err(io_error("write", &path))
+}
+
+/// Begins a journal behind a new log, in place of the segments before it, which count no more.
+fn begin_journal(
+    disk: &Disk,
+    log: &WorkLog,
+    number: u64,
+    before: &[RecordPath],
+) -> Result<Journal, OpenError> {
+    for segment in before {
+        let path = disk.path(segment);
+        disk.fs.remove(&path).map_err(io_error("remove", &path))?;
+    }
+    Journal::create(disk, &Begin::new(number, log.position())).map_err(|error| match error {
+        WriteError::Write(source) | WriteError::Sync(source) => {
+            io_error("begin a journal in", disk.layout.root())(source)
+        }
+    })
 }
 
 fn warn_of_missing(expected: &std::collections::HashMap<RecordPath, Expected>, scan: &recover::Scan) {
@@ -221,7 +219,7 @@ fn spot_check(disk: &Disk, tables: &Tables, events: u32) {
         let record = disk.layout.event(row);
         let event = &row.event;
         let checked = disk
-            .read_known(&record, None)
+            .read_known(&record)
             .map_err(|error| error.to_string())
             .and_then(|bytes| super::entry::Entry::body_of(&bytes, &event.identity, event.digest).map(drop));
         if let Err(why) = checked {
@@ -240,7 +238,7 @@ fn facts(disk: &Disk, identity_key: IdentityKey) -> Result<StoreFacts, OpenError
     Ok(StoreFacts {
         kind: "files",
         location: format!("files:{}", root.display()),
-        durability: format!("fsync of each record, its folder and the log{volatile}"),
+        durability: format!("fsync of the journal, then of records and log by checkpoints{volatile}"),
         persistent: true,
         batches_in_flight: NonZeroUsize::MIN,
         identity_key,

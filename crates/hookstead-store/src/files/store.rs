@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 
+use bytes::Bytes;
 use hookstead_core::{
     Attempt, Body, BodySelector, ChangeMark, CheckProgress, CheckReport, Conflict, ConflictFilter, Delivery,
     DeliveryFilter, DeliveryId, DestinationNumber, Event, EventFilter, EventId, EventSelector, Identity,
@@ -37,7 +38,8 @@ pub(super) struct FilesStore {
 /// Where a body is and what it must be.
 struct Wanted {
     record: RecordPath,
-    pending: Option<RecordPath>,
+    /// Its record, where that has no file yet.
+    unwritten: Option<Bytes>,
     identity: Identity,
     digest: hookstead_core::Digest,
 }
@@ -99,12 +101,15 @@ impl FilesStore {
                 (record, variant.digest, !variant.erased)
             }
         };
-        let pending = tables.pendings.get(&record).cloned();
-        Ok(Some(kept.then(|| Wanted { record, pending, identity: event.identity.clone(), digest })))
+        let unwritten = tables.unwritten.get(&record).cloned();
+        Ok(Some(kept.then(|| Wanted { record, unwritten, identity: event.identity.clone(), digest })))
     }
 
     fn read_body(&self, wanted: &Wanted) -> Result<Body, StoreError> {
-        let bytes = self.disk.read_known(&wanted.record, wanted.pending.as_deref())?;
+        let bytes = match &wanted.unwritten {
+            Some(bytes) => bytes.clone(),
+            None => self.disk.read_known(&wanted.record)?.into(),
+        };
         Entry::body_of(&bytes, &wanted.identity, wanted.digest)
             .map(Body::Kept)
             .map_err(|error| corrupt(format!("`{}`: {error}", wanted.record)))
@@ -186,13 +191,16 @@ impl Store for FilesStore {
         let known: Vec<_> = runs
             .map(|(run, known)| {
                 let record = self.disk.layout.receipt(&row, run);
-                let pending = tables.pendings.get(&record).cloned();
-                (run.clone(), known.clone(), record, pending)
+                let unwritten = tables.unwritten.get(&record).cloned();
+                (run.clone(), known.clone(), record, unwritten)
             })
             .collect();
         drop(tables);
-        let read = |(run, known, record, pending): &(_, _, RecordPath, Option<RecordPath>)| {
-            let bytes = self.disk.read_known(record, pending.as_deref())?;
+        let read = |(run, known, record, unwritten): &(_, _, RecordPath, Option<Bytes>)| {
+            let bytes = match unwritten {
+                Some(bytes) => bytes.clone(),
+                None => self.disk.read_known(record)?.into(),
+            };
             receipt::read(&bytes, &row.event, run, known)
                 .map_err(|error| corrupt(format!("`{record}`: {error}")))
         };

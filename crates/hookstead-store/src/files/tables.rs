@@ -1,10 +1,11 @@
 //! Everything that a store knows beside the bytes of bodies and receipts, with the indexes that its
 //! operations need. It changes by [`Row`]s alone, and each change can be undone, so that a batch can be
-//! rehearsed before it is written. It knows no disk and no rules.
+//! rehearsed before it is written. It knows no rules.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
+use bytes::Bytes;
 use hookstead_core::attempt::ATTEMPTS_KEPT_MAX;
 use hookstead_core::event::VARIANTS_MAX;
 use hookstead_core::{
@@ -13,6 +14,7 @@ use hookstead_core::{
     SourceNumber, SourceRow, StateName, Stats, StoreError, Timestamp,
 };
 
+use super::disk::Disk;
 use super::failure::corrupt;
 use super::layout::RecordPath;
 use super::row::{EventRow, Row, RunRow, WorkKey, work_key};
@@ -32,8 +34,8 @@ pub(super) struct Tables {
     runs: BTreeMap<Seq, BTreeMap<RunName, RunRow>>,
     pub(super) redeliveries: BTreeMap<RedeliveryId, Redelivery>,
     stats: Stats,
-    /// Records that are complete under the name they were written with, and have no name of their own yet.
-    pub(super) pendings: BTreeMap<RecordPath, RecordPath>,
+    /// Records that are durable in the journal and have no file yet, for want of space.
+    pub(super) unwritten: HashMap<RecordPath, Bytes>,
 }
 
 /// How to take a change back.
@@ -307,6 +309,14 @@ impl Tables {
     pub(super) fn stats(&self) -> Stats {
         let events = self.events.len() as u64;
         Stats { events, erased: events - self.kept.len() as u64, ..self.stats }
+    }
+
+    /// The bytes of a record that the store knows.
+    pub(super) fn record(&self, disk: &Disk, record: &str) -> Result<Bytes, StoreError> {
+        match self.unwritten.get(record) {
+            Some(bytes) => Ok(bytes.clone()),
+            None => disk.read_known(record).map(Bytes::from),
+        }
     }
 
     /// The tables as changes that make them anew.

@@ -1,22 +1,23 @@
 //! Writing: the one place where it is decided what makes a batch durable, and in which order.
 //!
-//! 1. Every record of the batch is written under a name of its own that nobody reads (`.pending-…`, in the
-//!    folder where it belongs), and synced. A record that an answer rests on and that this process has not
-//!    written is copied the same way, and the copy takes its place.
-//! 2. Each folder that was touched is synced, once. Where a batch has many records, one sync of the file system
-//!    takes the place of all syncs of 1 and 2.
-//! 3. **The commit point**: one line is appended to the log and synced. It holds the rows and says which
-//!    pending file is which record.
-//! 4. Each record gets its own name by a hard link, which never replaces anything.
-//! 5. The rows are put into the tables, and readers see them.
-//! 6. When the folder is synced the next time anyway, the pending names are taken away.
+//! 1. A record that an answer rests on and that this process has not written is copied, the copy synced and put
+//!    in its place. Folders that are not there yet are made, and synced into those above them.
+//! 2. **The commit point**: the batch's line for the log and all its records are appended to the journal, which
+//!    is synced, once.
+//! 3. The line is written to the log, and each record to a new file of its own name, which never replaces
+//!    anything. Nothing of that is synced.
+//! 4. The rows are put into the tables, and readers see them.
+//! 5. Now and then, when the journal's segment is long enough, the next one is begun, and beside the writer a
+//!    checkpoint makes the log and the records durable where they are. Then the old segment goes.
 //!
-//! A power cut before 3 leaves pending files, which the next start sweeps: nothing of the batch happened.
-//! After 3 all of it happened: the next start makes the links that are missing. The seed's own loader, which
-//! knows no log, sees a record from 4 on; after a power cut it may have to wait for our next start.
+//! A power cut before 2 leaves nothing, or a torn end of the journal, which the next start leaves out. After 2
+//! all of the batch happened: the next start makes the log and the records again from the journal. The seed's
+//! own loader, which knows no journal, sees a record from 3 on; after a power cut it may find it missing or torn
+//! until our next start.
 //!
-//! What fails before 3 for want of space or handles is taken back, file by file, and can be tried again. Any
-//! other failure, and any failure of a sync, poisons the store.
+//! What fails before 2 for want of space or handles is taken back and can be tried again. What fails so in 3
+//! stays in memory and is served from there: nothing more is accepted until it is written. Any other failure,
+//! and any failure of a sync, poisons the store.
 
 use std::collections::{BTreeSet, HashSet};
 use std::io;
@@ -25,39 +26,33 @@ use std::sync::{PoisonError, RwLock, RwLockWriteGuard};
 use hookstead_core::{Seq, StoreError, Timestamp, Write, Written};
 
 use super::batch::{Cache, NewFile, Plan, Surroundings, preload, rehearse};
+use super::checkpoint::{self, Checkpoint};
 use super::disk::{Disk, WriteError};
 use super::failure::{corrupt, is_full, syncing, writing};
-use super::layout::{Kind, RecordPath, folder_of};
-use super::log::{self, AppendError, WorkLog};
+use super::journal::{AppendError, Begin, Journal};
+use super::layout::{Kind, RecordPath, folder_of, segment};
+use super::log::{self, WorkLog};
 use super::probe;
 use super::row::Row;
 use super::tables::Tables;
-
-/// From so many new records on, the file system is synced as a whole, once, instead of each record and each
-/// folder. Fewer are synced one by one: that does not wait for what other programs are writing to the disk.
-const TOGETHER_MIN: usize = 8;
-
-/// How new records become durable.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Sync {
-    /// Each by a sync of its own, then their folders.
-    Each,
-    /// All of them by a sync of the volume.
-    Together,
-}
 
 /// The one writer of a store.
 #[derive(Debug)]
 pub(super) struct Writer {
     disk: Disk,
     log: WorkLog,
+    journal: Journal,
+    journal_bytes_max: u64,
+    checkpoint: Checkpoint,
     /// Folders that are there and durable.
     folders: BTreeSet<RecordPath>,
+    /// Folders with records that came since the segment was begun.
+    touched: BTreeSet<RecordPath>,
     /// What lies in the folders and is no record that the store knows.
     strangers: HashSet<RecordPath>,
     trust: Trust,
-    /// Pending names whose records have their own.
-    surplus: Vec<RecordPath>,
+    /// Records that the journal has and that have no file yet, for want of space.
+    late: Vec<NewFile>,
     /// Events whose count of duplicates the log does not know yet.
     uncounted: BTreeSet<Seq>,
 }
@@ -89,16 +84,12 @@ impl Trust {
 pub(super) struct Parts {
     pub(super) disk: Disk,
     pub(super) log: WorkLog,
+    pub(super) journal: Journal,
+    pub(super) journal_bytes_max: u64,
+    pub(super) checkpoint: Checkpoint,
     pub(super) folders: BTreeSet<RecordPath>,
     pub(super) strangers: HashSet<RecordPath>,
     pub(super) newest: Seq,
-}
-
-/// A record that is complete under a pending name.
-#[derive(Debug)]
-struct Staged {
-    record: RecordPath,
-    pending: RecordPath,
 }
 
 impl Writer {
@@ -106,10 +97,14 @@ impl Writer {
         Self {
             disk: parts.disk,
             log: parts.log,
+            journal: parts.journal,
+            journal_bytes_max: parts.journal_bytes_max,
+            checkpoint: parts.checkpoint,
             folders: parts.folders,
+            touched: BTreeSet::new(),
             strangers: parts.strangers,
             trust: Trust { newest_at_start: parts.newest, written: HashSet::new() },
-            surplus: Vec::new(),
+            late: Vec::new(),
             uncounted: BTreeSet::new(),
         }
     }
@@ -121,32 +116,46 @@ impl Writer {
         writes: &[Write],
         now: Timestamp,
     ) -> Result<Vec<Written>, StoreError> {
-        self.log.check_place().map_err(|reason| StoreError::Poisoned { reason })?;
+        self.check_places()?;
+        self.checkpoint.poll(&self.disk)?;
         let cache = preload(&*tables.read().map_err(panicked)?, &self.disk, writes);
         let around = Surroundings { disk: &self.disk, cache: &cache, strangers: &self.strangers, now };
         let plan = rehearse(&mut *locked(tables)?, around, writes)?;
         self.carry_out(tables, plan, &cache)
     }
 
-    /// Writes down what was only counted in memory and takes pending names away.
+    /// Writes down what was only counted in memory, makes everything durable where it is, and drops the
+    /// journal.
     pub(super) fn close(&mut self, tables: &RwLock<Tables>) -> Result<(), StoreError> {
-        self.log.check_place().map_err(|reason| StoreError::Poisoned { reason })?;
+        self.check_places()?;
+        self.write_late(tables)?;
         if !self.uncounted.is_empty() {
-            let line = log::Batch { rows: self.counts(tables)?, files: Vec::new() };
-            self.append(&line, &[])?;
+            let batch = log::Batch { rows: self.counts(tables)?, journal: None };
+            self.commit(&batch, Vec::new())?;
+            self.write_late(tables)?;
         }
-        let folders: BTreeSet<_> = self.surplus.iter().map(|pending| folder_of(pending).to_owned()).collect();
-        self.sync_folders(&folders)
+        self.checkpoint.finish(&self.disk)?;
+        checkpoint::sync_written(&self.disk, &self.touched)?;
+        // The last segment goes only when it is certain that the one before it does not come back alone.
+        self.sync_folder("")?;
+        checkpoint::remove(&self.disk, self.journal.name())?;
+        self.sync_folder("")
     }
 
-    /// Proves that the folder takes a file, a link and a sync, and that the log is still the one in it.
+    /// Proves that the folder takes a file, a link and a sync, and that log and journal are still those in it.
     pub(super) fn probe(&mut self) -> Result<(), StoreError> {
-        self.log.check_place().map_err(|reason| StoreError::Poisoned { reason })?;
+        self.check_places()?;
         probe::run(&self.disk).map_err(|failed| match failed {
             probe::Failed::Sync(error) => syncing("a probe", &error),
             probe::Failed::Link(error) | probe::Failed::Write(error) => writing("write a probe", &error),
             probe::Failed::Other => corrupt("a probe reads back as something else"),
         })
+    }
+
+    /// The files that are appended to must be those that a start will find.
+    fn check_places(&self) -> Result<(), StoreError> {
+        let places = self.log.check_place().and_then(|()| self.journal.check_place());
+        places.map_err(|reason| StoreError::Poisoned { reason })
     }
 
     fn carry_out(
@@ -157,18 +166,20 @@ impl Writer {
     ) -> Result<Vec<Written>, StoreError> {
         let renewals = self.renewals(&plan, cache)?;
         if plan.rows.is_empty() && renewals.is_empty() {
-            self.publish(tables, &plan, &[])?;
+            self.publish(tables, &plan.rows, &plan.counts)?;
             return Ok(plan.answers);
         }
-        self.link_late(tables)?;
-        let staged = self.stage(&plan.files, &renewals)?;
+        self.write_late(tables)?;
+        self.renew_all(renewals)?;
         if !plan.rows.is_empty() {
-            let line = self.line(tables, &plan, &staged)?;
-            self.append(&line, &staged)?;
+            self.make_room(&plan.files)?;
+            let batch = self.line(tables, &plan)?;
+            self.commit(&batch, plan.files)?;
             self.uncounted.clear();
+            self.write_down()?;
+            self.late.retain(|file| !plan.gone.contains(&file.record));
         }
-        let unlinked = self.link(staged)?;
-        self.publish(tables, &plan, &unlinked)?;
+        self.publish(tables, &plan.rows, &plan.counts)?;
         self.remove(&plan.gone)?;
         Ok(plan.answers)
     }
@@ -183,69 +194,67 @@ impl Writer {
             }
             let bytes = match cache.get(record) {
                 Some(bytes) => bytes.clone(),
-                None => self.disk.read_known(record, None)?,
+                None => self.disk.read_known(record)?.into(),
             };
             renewals.push(NewFile { record: record.clone(), bytes });
         }
         Ok(renewals)
     }
 
-    /// Steps 1 and 2.
-    fn stage(&mut self, files: &[NewFile], renewals: &[NewFile]) -> Result<Vec<Staged>, StoreError> {
-        let all = || files.iter().chain(renewals);
-        all().try_for_each(|file| self.ensure_folder(folder_of(&file.record)))?;
-        let folders: BTreeSet<_> = all().map(|file| folder_of(&file.record).to_owned()).collect();
-        let staged: Vec<_> = files
-            .iter()
-            .map(|file| Staged { record: file.record.clone(), pending: self.disk.pending(&file.record) })
-            .collect();
-        let volume = self.disk.volume.clone().filter(|_| files.len() >= TOGETHER_MIN);
-        let sync = if volume.is_some() { Sync::Together } else { Sync::Each };
-        write_pendings(&self.disk, files, &staged, sync)
-            .and_then(|()| renewals.iter().try_for_each(|file| self.renew(file)))
-            .map_err(|error| self.take_back(&staged, error))?;
-        match volume {
-            Some(volume) => {
-                volume.sync().map_err(|error| syncing("the file system of the store", &error))?;
-                self.drop_surplus(&folders)?;
-            }
-            None => self.sync_folders(&folders)?,
-        }
-        self.trust.written.extend(renewals.iter().map(|file| file.record.clone()));
-        Ok(staged)
+    /// Step 1, for records.
+    fn renew_all(&mut self, renewals: Vec<NewFile>) -> Result<(), StoreError> {
+        renewals.iter().try_for_each(|file| self.renew(file))?;
+        let folders: BTreeSet<_> = renewals.iter().map(|file| folder_of(&file.record)).collect();
+        folders.into_iter().try_for_each(|folder| self.sync_folder(folder))?;
+        self.trust.written.extend(renewals.into_iter().map(|file| file.record));
+        Ok(())
     }
 
     /// Puts a copy in a record's place: new bytes on the disk, and a new entry in the folder.
     fn renew(&self, file: &NewFile) -> Result<(), StoreError> {
         let pending = self.disk.pending(&file.record);
-        let written = self
-            .disk
-            .write_new(&pending, &file.bytes)
-            .map_err(|error| failed_write(&file.record, &error))
-            .and_then(|()| {
-                let (from, to) = (self.disk.path(&pending), self.disk.path(&file.record));
-                self.disk.fs.rename(&from, &to).map_err(|error| writing("put a copy in place", &error))
-            });
-        written.map_err(|error| self.take_back(&[Staged { record: String::new(), pending }], error))
+        let (from, to) = (self.disk.path(&pending), self.disk.path(&file.record));
+        let written = match self.disk.write_new(&pending, &file.bytes) {
+            Ok(()) => self.disk.fs.rename(&from, &to),
+            Err(WriteError::Write(error)) => Err(error),
+            Err(WriteError::Sync(error)) => return Err(syncing(format!("`{}`", file.record), &error)),
+        };
+        written.map_err(|error| match writing(format!("copy `{}`", file.record), &error) {
+            full @ StoreError::Full { .. } => self.take_back(&pending).err().unwrap_or(full),
+            other => other,
+        })
     }
 
-    /// Removes what a batch that was not committed has written. What was to be reported is, unless it cannot
-    /// be done cleanly.
-    fn take_back(&self, staged: &[Staged], error: StoreError) -> StoreError {
-        if !matches!(error, StoreError::Full { .. }) {
-            return error;
-        }
-        for file in staged {
-            match self.disk.fs.remove(&self.disk.path(&file.pending)) {
-                Ok(()) => {}
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                Err(error) => {
-                    let reason = format!("remove `{}` after a failed write: {error}", file.pending);
-                    return StoreError::Poisoned { reason };
-                }
+    /// Removes a file that had no room. If it cannot be removed cleanly nobody knows what is on the disk.
+    fn take_back(&self, file: &str) -> Result<(), StoreError> {
+        match self.disk.fs.remove(&self.disk.path(file)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                Err(StoreError::Poisoned { reason: format!("remove `{file}` after a failed write: {error}") })
             }
+            _ => Ok(()),
         }
-        error
+    }
+
+    /// Step 1, for folders, and step 5: everything that may be refused before the commit point.
+    fn make_room(&mut self, files: &[NewFile]) -> Result<(), StoreError> {
+        files.iter().try_for_each(|file| self.ensure_folder(folder_of(&file.record)))?;
+        if self.journal.bytes() < self.journal_bytes_max {
+            return Ok(());
+        }
+        self.checkpoint.finish(&self.disk)?;
+        let begin = Begin::new(self.journal.number() + 1, self.log.position());
+        let next = Journal::create(&self.disk, &begin).map_err(|error| match error {
+            WriteError::Sync(error) => syncing("the journal", &error),
+            WriteError::Write(error) => match writing("begin a segment of the journal", &error) {
+                full @ StoreError::Full { .. } => {
+                    self.take_back(&segment(begin.journal)).err().unwrap_or(full)
+                }
+                other => other,
+            },
+        })?;
+        let full = std::mem::replace(&mut self.journal, next);
+        let touched = std::mem::take(&mut self.touched);
+        self.checkpoint.begin(&self.disk, &touched, full.name().to_owned())
     }
 
     /// Makes a folder, and those above it, unless they are there.
@@ -268,36 +277,17 @@ impl Writer {
         Ok(())
     }
 
-    /// Syncs folders; then the pending names in them are surplus, as their records' own names are durable.
-    fn sync_folders(&mut self, folders: &BTreeSet<RecordPath>) -> Result<(), StoreError> {
-        for folder in folders {
-            let path = self.disk.path(folder);
-            self.disk.fs.sync_dir(&path).map_err(|error| syncing(format!("`{folder}`"), &error))?;
-        }
-        self.drop_surplus(folders)
+    fn sync_folder(&self, folder: &str) -> Result<(), StoreError> {
+        let synced = self.disk.fs.sync_dir(&self.disk.path(folder));
+        synced.map_err(|error| syncing(format!("`{folder}`"), &error))
     }
 
-    /// Takes away the pending names in folders that are durable now, with their records' own names.
-    fn drop_surplus(&mut self, folders: &BTreeSet<RecordPath>) -> Result<(), StoreError> {
-        let (surplus, rest) = std::mem::take(&mut self.surplus)
-            .into_iter()
-            .partition(|pending| folders.contains(folder_of(pending)));
-        self.surplus = rest;
-        self.remove(&surplus)
-    }
-
-    /// The log's line of a batch, with the counts of duplicates that it does not know yet.
-    fn line(
-        &self,
-        tables: &RwLock<Tables>,
-        plan: &Plan,
-        staged: &[Staged],
-    ) -> Result<log::Batch, StoreError> {
+    /// A batch for the log, with the counts of duplicates that it does not know yet.
+    fn line(&self, tables: &RwLock<Tables>, plan: &Plan) -> Result<log::Batch, StoreError> {
         let mut rows = self.counts(tables)?;
         rows.extend(plan.rows.iter().cloned());
         rows.extend(plan.counts.iter().cloned());
-        let files = staged.iter().map(|file| (file.record.clone(), file.pending.clone())).collect();
-        Ok(log::Batch { rows, files })
+        Ok(log::Batch { rows, journal: None })
     }
 
     fn counts(&self, tables: &RwLock<Tables>) -> Result<Vec<Row>, StoreError> {
@@ -306,63 +296,81 @@ impl Writer {
         Ok(self.uncounted.iter().filter_map(count).collect())
     }
 
-    /// Step 3.
-    fn append(&mut self, line: &log::Batch, staged: &[Staged]) -> Result<(), StoreError> {
-        self.log.append(line).map_err(|error| match error {
-            AppendError::Undone(error) => self.take_back(staged, writing("append to the log", &error)),
-            AppendError::Unknown(error) => syncing("the log", &error),
-        })
-    }
-
-    /// Step 4. Returns what could not be linked for want of space: it is durable all the same, and is read
-    /// under its pending name until there is room.
-    fn link(&mut self, staged: Vec<Staged>) -> Result<Vec<Staged>, StoreError> {
-        let mut unlinked = Vec::new();
-        for file in staged {
-            let (from, to) = (self.disk.path(&file.pending), self.disk.path(&file.record));
-            match self.disk.fs.hard_link(&from, &to) {
-                Ok(()) => {
-                    self.trust.note(file.record);
-                    self.surplus.push(file.pending);
-                }
-                Err(error) if is_full(&error) => unlinked.push(file),
-                Err(error) => {
-                    let reason = format!("link `{}`: {error}", file.record);
-                    return Err(StoreError::Poisoned { reason });
-                }
-            }
-        }
-        Ok(unlinked)
-    }
-
-    /// Tries again to link what there was no room for.
-    fn link_late(&mut self, tables: &RwLock<Tables>) -> Result<(), StoreError> {
-        let late = std::mem::take(&mut locked(tables)?.pendings);
-        if late.is_empty() {
-            return Ok(());
-        }
-        let staged = late.into_iter().map(|(record, pending)| Staged { record, pending }).collect();
-        let unlinked = self.link(staged)?;
-        locked(tables)?.pendings.extend(unlinked.into_iter().map(|file| (file.record, file.pending)));
+    /// Step 2.
+    fn commit(&mut self, batch: &log::Batch, records: Vec<NewFile>) -> Result<(), StoreError> {
+        let (line, next) =
+            self.log.line(batch).map_err(|error| StoreError::backend("write a line of the log", error))?;
+        self.journal.append(&line, &records).map_err(|error| match error {
+            AppendError::Undone(error) => writing("append to the journal", &error),
+            AppendError::Unknown(error) => syncing("the journal", &error),
+        })?;
+        self.log.add(&line, next);
+        self.late = records;
         Ok(())
     }
 
-    /// Step 5.
-    fn publish(
-        &mut self,
-        tables: &RwLock<Tables>,
-        plan: &Plan,
-        unlinked: &[Staged],
-    ) -> Result<(), StoreError> {
+    /// Step 3. What has no room stays, with everything behind it.
+    fn write_down(&mut self) -> Result<(), StoreError> {
+        match self.log.write_down() {
+            Ok(()) => {}
+            Err(error) if is_full(&error) => return Ok(()),
+            Err(error) => return Err(writing("write to the log", &error)),
+        }
+        let mut records = std::mem::take(&mut self.late).into_iter();
+        while let Some(file) = records.next() {
+            if !self.write_record(&file)? {
+                self.late.push(file);
+                self.late.extend(records);
+                return Ok(());
+            }
+            self.touched.insert(folder_of(&file.record).to_owned());
+            self.trust.note(file.record);
+        }
+        Ok(())
+    }
+
+    /// Makes a record's file; `false` if there is no room for it. Where the file system cannot be synced as a
+    /// whole, its bytes are synced here.
+    fn write_record(&self, file: &NewFile) -> Result<bool, StoreError> {
+        let error = match self.disk.write_unsynced(&file.record, &file.bytes) {
+            Ok(open) if self.disk.volume.is_none() => {
+                open.sync().map_err(|error| syncing(format!("`{}`", file.record), &error))?;
+                return Ok(true);
+            }
+            Ok(_) => return Ok(true),
+            Err(WriteError::Write(error) | WriteError::Sync(error)) => error,
+        };
+        match writing(format!("write `{}`", file.record), &error) {
+            StoreError::Full { .. } => self.take_back(&file.record).map(|()| false),
+            other => Err(other),
+        }
+    }
+
+    /// Tries again to write what there was no room for. While there is none nothing else is written.
+    fn write_late(&mut self, tables: &RwLock<Tables>) -> Result<(), StoreError> {
+        let is_behind = |writer: &Self| !writer.late.is_empty() || writer.log.is_behind();
+        if !is_behind(self) {
+            return Ok(());
+        }
+        self.write_down()?;
+        self.publish(tables, &[], &[])?;
+        if is_behind(self) {
+            return Err(StoreError::Full {
+                what: "what was accepted before still waits for room".to_owned(),
+            });
+        }
+        Ok(())
+    }
+
+    /// Step 4. Whoever meets the rows also finds the records.
+    fn publish(&mut self, tables: &RwLock<Tables>, rows: &[Row], counts: &[Row]) -> Result<(), StoreError> {
         let mut tables = locked(tables)?;
-        for row in plan.rows.iter().chain(&plan.counts) {
+        for row in rows.iter().chain(counts) {
             tables.put(row)?;
         }
-        let pendings = unlinked.iter().map(|file| (file.record.clone(), file.pending.clone()));
-        tables.pendings.extend(pendings);
-        self.surplus.extend(plan.gone.iter().filter_map(|record| tables.pendings.remove(record)));
-        if plan.rows.is_empty() {
-            self.uncounted.extend(plan.counts.iter().filter_map(counted));
+        tables.unwritten = self.late.iter().map(|file| (file.record.clone(), file.bytes.clone())).collect();
+        if rows.is_empty() {
+            self.uncounted.extend(counts.iter().filter_map(counted));
         }
         Ok(())
     }
@@ -380,28 +388,10 @@ impl Writer {
     }
 }
 
-/// Writes every record under its pending name.
-fn write_pendings(disk: &Disk, files: &[NewFile], staged: &[Staged], sync: Sync) -> Result<(), StoreError> {
-    files.iter().zip(staged).try_for_each(|(file, Staged { pending, .. })| {
-        let written = match sync {
-            Sync::Each => disk.write_new(pending, &file.bytes),
-            Sync::Together => disk.write_unsynced(pending, &file.bytes).map(drop),
-        };
-        written.map_err(|error| failed_write(&file.record, &error))
-    })
-}
-
 fn counted(row: &Row) -> Option<Seq> {
     match row {
         Row::Duplicates(seq, _) => Some(*seq),
         _ => None,
-    }
-}
-
-fn failed_write(record: &str, error: &WriteError) -> StoreError {
-    match error {
-        WriteError::Write(error) => writing(format!("write `{record}`"), error),
-        WriteError::Sync(error) => syncing(format!("`{record}`"), error),
     }
 }
 

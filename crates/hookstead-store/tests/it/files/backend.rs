@@ -60,7 +60,11 @@ impl Dir {
     }
 
     pub(crate) fn try_open(&self) -> Result<Opened, OpenError> {
-        open(&url(&self.root()), &OpenOptions::default(), OPENED_AT)
+        self.open_with(&OpenOptions::default())
+    }
+
+    pub(crate) fn open_with(&self, options: &OpenOptions) -> Result<Opened, OpenError> {
+        open(&url(&self.root()), options, OPENED_AT)
     }
 }
 

@@ -1,4 +1,4 @@
-//! The whole suite and the model over the simulated disk, with the plug pulled after every batch: what was
+//! The whole suite and the model over the simulated disk, with the plug pulled after every batch or every few: what was
 //! acknowledged is there, none of it torn, none of it twice.
 
 use std::collections::HashMap;
@@ -13,7 +13,7 @@ use hookstead_core::{
     StoreError, StoreFacts, Timestamp, Write, Written,
 };
 use hookstead_store::sim::SimDisk;
-use hookstead_store::{OpenOptions, Opened, open};
+use hookstead_store::{Checkpoints, OpenError, OpenOptions, Opened, open};
 
 use super::backend::url;
 use crate::backend::OPENED_AT;
@@ -21,26 +21,48 @@ use crate::backend::OPENED_AT;
 /// Where the store is on every simulated disk.
 pub(crate) const ROOT: &str = "/data/store";
 
-/// Opens the store on a simulated disk.
-pub(crate) fn open_on(disk: &SimDisk) -> Result<Opened, hookstead_store::OpenError> {
-    let options =
-        OpenOptions { fs: Arc::new(disk.clone()), identity_key: Some([7; 32]), ..OpenOptions::default() };
+/// Opens the store on a simulated disk, always with the same calls in the same order.
+pub(crate) fn open_on(disk: &SimDisk) -> Result<Opened, OpenError> {
+    open_with(disk, OpenOptions { checkpoints: Checkpoints::InTheCall, ..OpenOptions::default() })
+}
+
+/// The same, with a checkpoint in each batch.
+pub(crate) fn open_short(disk: &SimDisk) -> Result<Opened, OpenError> {
+    let checkpoints = Checkpoints::InTheCall;
+    open_with(disk, OpenOptions { journal_bytes_max: 0, checkpoints, ..OpenOptions::default() })
+}
+
+pub(crate) fn open_with(disk: &SimDisk, options: OpenOptions) -> Result<Opened, OpenError> {
+    let options = OpenOptions { fs: Arc::new(disk.clone()), identity_key: Some([7; 32]), ..options };
     open(&url(Path::new(ROOT)), &options, OPENED_AT)
 }
 
-/// Stores on simulated disks that lose their power after each batch.
-pub(crate) struct CutFiles;
+/// Stores on simulated disks that lose their power after every so many batches. Where that is not each, there
+/// are checkpoints between the cuts.
+pub(crate) struct CutFiles {
+    pub(crate) every_batches: u64,
+}
+
+/// So short that a few batches make a checkpoint due.
+const JOURNAL_BYTES: u64 = 2_000;
+
+fn open_for(disk: &SimDisk) -> Opened {
+    let checkpoints = Checkpoints::InTheCall;
+    let options = OpenOptions { journal_bytes_max: JOURNAL_BYTES, checkpoints, ..OpenOptions::default() };
+    open_with(disk, options).expect("the store opens")
+}
 
 impl Backend for CutFiles {
     fn name(&self) -> &str {
-        "files, with a power cut after every batch"
+        "files, with power cuts"
     }
 
     fn open(&self) -> Box<dyn Instance> {
         let disk = SimDisk::new(1);
-        let opened = open_on(&disk).expect("the store opens");
+        let opened = open_for(&disk);
         let facts = opened.store.facts().clone();
-        let now = Now { disk, opened, cuts: 0, duplicates: HashMap::new() };
+        let every_batches = self.every_batches;
+        let now = Now { disk, opened, every_batches, batches: 0, cuts: 0, duplicates: HashMap::new() };
         Box::new(CutInstance(Arc::new(CutStore { facts, now: Mutex::new(now) })))
     }
 }
@@ -62,6 +84,8 @@ impl Instance for CutInstance {
 struct Now {
     disk: SimDisk,
     opened: Opened,
+    every_batches: u64,
+    batches: u64,
     cuts: u64,
     duplicates: HashMap<EventId, Duplicates>,
 }
@@ -70,7 +94,7 @@ impl Now {
     fn cut(&mut self) {
         self.cuts += 1;
         self.disk = self.disk.power_cut(self.cuts);
-        self.opened = open_on(&self.disk).expect("the store opens after a power cut");
+        self.opened = open_for(&self.disk);
     }
 
     fn count(&mut self, written: &[Written], now: Timestamp) {
@@ -113,7 +137,10 @@ impl Store for CutStore {
         let mut now = self.now();
         let written = now.opened.store.apply(writes, at)?;
         now.count(&written, at);
-        now.cut();
+        now.batches += 1;
+        if now.batches.is_multiple_of(now.every_batches) {
+            now.cut();
+        }
         Ok(written)
     }
 

@@ -120,12 +120,16 @@ fn an_entry_is_what_the_seeds_loader_reads() {
         accept(&store, id, format!("body of {id}\u{feff}\n").as_bytes());
     }
     for id in ids {
-        let body = format!("body of {id}\u{feff}\n");
-        let folder = dir.root().join("sources/shop");
-        let read = Command::new("python3").args(["-c", LOADER]).arg(folder).args([id, &body]).output();
-        let read = read.expect("python3 runs");
-        assert!(read.status.success(), "{id}: {}", String::from_utf8_lossy(&read.stderr));
+        load_as_the_seed(&dir, id, &format!("body of {id}\u{feff}\n"));
     }
+}
+
+/// Reads an entry of the source `shop` as the seed's loader does; its body must be `body`.
+pub(crate) fn load_as_the_seed(dir: &Dir, id: &str, body: &str) {
+    let folder = dir.root().join("sources/shop");
+    let read = Command::new("python3").args(["-c", LOADER]).arg(folder).args([id, body]).output();
+    let read = read.expect("python3 runs");
+    assert!(read.status.success(), "{id}: {}", String::from_utf8_lossy(&read.stderr));
 }
 
 fn a_second_opener_is_refused_and_starts_when_the_first_is_gone() {

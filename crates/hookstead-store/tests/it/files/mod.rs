@@ -3,6 +3,7 @@
 mod backend;
 mod cut;
 mod folder;
+mod journal;
 mod power;
 mod receipts;
 mod refusal;

@@ -7,8 +7,9 @@ use hookstead_core::{
     RecordRun, RetentionRule, Store, StoreError, Sweep, Write, Written,
 };
 use hookstead_store::sim::{Fault, SimDisk, When};
+use hookstead_store::{OpenError, Opened};
 
-use super::cut::open_on;
+use super::cut::{open_on, open_short};
 use crate::backend::OPENED_AT;
 use crate::case::cases;
 use crate::scene::{APP, SHOP, accept, accepting, events, find, problems, register, try_accept};
@@ -24,6 +25,10 @@ cases!("files::power":
     a_first_start_that_loses_power_leaves_a_store_or_none,
 );
 
+/// How a store is opened: without a checkpoint on its way, and with one in each batch.
+type Open = fn(&SimDisk) -> Result<Opened, OpenError>;
+const OPENS: [Open; 2] = [open_on, open_short];
+
 /// Seeds for each place: what of the unsynced survives is drawn anew for each.
 const SEEDS: u64 = 6;
 
@@ -33,9 +38,9 @@ fn body(id: &str) -> Vec<u8> {
 }
 
 /// A store with two events, written by a process that is gone.
-fn old_disk(seed: u64) -> SimDisk {
+fn old_disk(open: Open, seed: u64) -> SimDisk {
     let disk = SimDisk::new(seed);
-    let store = open_on(&disk).expect("a new disk takes a store").store;
+    let store = open(&disk).expect("a new disk takes a store").store;
     register(&store);
     for id in ["old 1", "old 2"] {
         assert_eq!(accept(&store, id, &body(id)), Outcome::Stored);
@@ -69,9 +74,9 @@ fn batch(store: &Arc<dyn Store>) -> Vec<Write> {
 }
 
 /// How many operations the batch takes.
-fn operations_of_batch() -> u64 {
-    let disk = old_disk(1);
-    let store = open_on(&disk).expect("it opens").store;
+fn operations_of_batch(open: Open) -> u64 {
+    let disk = old_disk(open, 1);
+    let store = open(&disk).expect("it opens").store;
     let before = disk.operations();
     store.apply(&batch(&store), OPENED_AT).expect("nothing goes wrong");
     disk.operations() - before
@@ -114,54 +119,62 @@ fn retry(store: &Arc<dyn Store>, was_there: bool) {
     assert_eq!(accept(store, "old 2", &body("other bytes")), Outcome::Conflict { variant: Some(1) });
 }
 
-fn assert_all_there_after_another_cut(disk: &SimDisk, seed: u64) {
+fn assert_all_there_after_another_cut(open: Open, disk: &SimDisk, seed: u64) {
     let disk = disk.power_cut(seed);
-    let store = open_on(&disk).expect("it opens again").store;
+    let store = open(&disk).expect("it opens again").store;
     assert_eq!(events(&store).len(), 4);
     assert_whole(&store);
 }
 
 fn a_batch_is_all_there_or_not_at_all_wherever_the_power_goes() {
+    OPENS.into_iter().for_each(a_batch_is_all_there_or_not_at_all_wherever_the_power_goes_with);
+}
+
+fn a_batch_is_all_there_or_not_at_all_wherever_the_power_goes_with(open: Open) {
     let mut outcomes = [0, 0];
-    let count = operations_of_batch();
+    let count = operations_of_batch(open);
     for place in 0..=count {
         for seed in 0..SEEDS {
-            let disk = old_disk(seed);
-            let store = open_on(&disk).expect("it opens").store;
+            let disk = old_disk(open, seed);
+            let store = open(&disk).expect("it opens").store;
             disk.fail(Fault::PowerCut, When::Once(place));
             let acknowledged = store.apply(&batch(&store), OPENED_AT).is_ok();
             assert_eq!(acknowledged, place == count, "the plug is pulled within the batch");
             let disk = disk.power_cut(seed * 1_000 + place);
-            let store = open_on(&disk).expect("it opens after the power cut").store;
+            let store = open(&disk).expect("it opens after the power cut").store;
             let there = is_there(&store);
             assert!(there || !acknowledged, "an acknowledged batch is gone");
             outcomes[usize::from(there)] += 1;
             assert_whole(&store);
             retry(&store, there);
-            assert_all_there_after_another_cut(&disk, seed);
+            assert_all_there_after_another_cut(open, &disk, seed);
         }
     }
     assert!(outcomes.iter().all(|count| *count > 20), "both ends must be seen: {outcomes:?}");
 }
 
 fn a_start_that_loses_power_loses_nothing() {
-    let disk = old_disk(3);
-    let store = open_on(&disk).expect("it opens").store;
+    OPENS.into_iter().for_each(a_start_that_loses_power_loses_nothing_with);
+}
+
+fn a_start_that_loses_power_loses_nothing_with(open: Open) {
+    let disk = old_disk(open, 3);
+    let store = open(&disk).expect("it opens").store;
     store.apply(&batch(&store), OPENED_AT).expect("nothing goes wrong");
     let count = {
-        let disk = disk_after(3);
+        let disk = disk_after(open, 3);
         let before = disk.operations();
-        drop(open_on(&disk).expect("it opens"));
+        drop(open(&disk).expect("it opens"));
         disk.operations() - before
     };
     assert!(count > 20, "a start with links to make does something: {count}");
     for place in 0..count {
         for seed in 0..SEEDS {
-            let disk = disk_after(seed);
+            let disk = disk_after(open, seed);
             disk.fail(Fault::PowerCut, When::Once(place));
-            drop(open_on(&disk));
+            drop(open(&disk));
             let disk = disk.power_cut(seed * 7 + place);
-            let store = open_on(&disk).expect("it opens after the second power cut").store;
+            let store = open(&disk).expect("it opens after the second power cut").store;
             assert!(is_there(&store), "an acknowledged batch is gone");
             assert_whole(&store);
         }
@@ -169,26 +182,30 @@ fn a_start_that_loses_power_loses_nothing() {
 }
 
 /// A disk that lost its power just after the batch was acknowledged.
-fn disk_after(seed: u64) -> SimDisk {
-    let disk = old_disk(seed);
-    let store = open_on(&disk).expect("it opens").store;
+fn disk_after(open: Open, seed: u64) -> SimDisk {
+    let disk = old_disk(open, seed);
+    let store = open(&disk).expect("it opens").store;
     store.apply(&batch(&store), OPENED_AT).expect("nothing goes wrong");
     disk.power_cut(seed)
 }
 
 fn an_erasure_that_loses_power_leaves_a_tombstone_or_the_event() {
+    OPENS.into_iter().for_each(an_erasure_that_loses_power_leaves_a_tombstone_or_the_event_with);
+}
+
+fn an_erasure_that_loses_power_leaves_a_tombstone_or_the_event_with(open: Open) {
     let before = Some(OPENED_AT.plus(std::time::Duration::from_secs(1)));
     let rule = RetentionRule { source: SHOP, finished_before: before, unfinished_before: before };
     let sweep = [Write::Sweep(Sweep { retention: vec![rule], max: 10 })];
     let mut erased = [0, 0];
     for place in 0..12 {
         for seed in 0..SEEDS {
-            let disk = old_disk(seed);
-            let store = open_on(&disk).expect("it opens").store;
+            let disk = old_disk(open, seed);
+            let store = open(&disk).expect("it opens").store;
             disk.fail(Fault::PowerCut, When::Once(place));
             let acknowledged = store.apply(&sweep, OPENED_AT).is_ok();
             let disk = disk.power_cut(seed * 31 + place);
-            let store = open_on(&disk).expect("it opens after the power cut").store;
+            let store = open(&disk).expect("it opens after the power cut").store;
             let gone: Vec<bool> = events(&store).iter().map(|event| event.erased_at.is_some()).collect();
             assert!(gone == [true; 2] || (gone == [false; 2] && !acknowledged), "{gone:?}");
             assert_eq!(problems(&store), [""; 0], "no record outlives its erasure");
@@ -202,9 +219,13 @@ fn an_erasure_that_loses_power_leaves_a_tombstone_or_the_event() {
 }
 
 fn a_duplicate_rests_on_the_disk_and_not_on_the_cache() {
+    OPENS.into_iter().for_each(a_duplicate_rests_on_the_disk_and_not_on_the_cache_with);
+}
+
+fn a_duplicate_rests_on_the_disk_and_not_on_the_cache_with(open: Open) {
     for seed in 0..SEEDS {
-        let disk = disk_after(seed);
-        let store = open_on(&disk).expect("it opens").store;
+        let disk = disk_after(open, seed);
+        let store = open(&disk).expect("it opens").store;
         let writes = || disk.operations();
         let before = writes();
         assert_eq!(accept(&store, "new 1", &body("new 1")), Outcome::Duplicate);
@@ -216,28 +237,38 @@ fn a_duplicate_rests_on_the_disk_and_not_on_the_cache() {
 }
 
 fn an_error_anywhere_is_no_acknowledgment_and_the_retry_is_right_after_a_restart() {
-    for place in 0..operations_of_batch() {
+    OPENS
+        .into_iter()
+        .for_each(an_error_anywhere_is_no_acknowledgment_and_the_retry_is_right_after_a_restart_with);
+}
+
+fn an_error_anywhere_is_no_acknowledgment_and_the_retry_is_right_after_a_restart_with(open: Open) {
+    for place in 0..operations_of_batch(open) {
         for seed in 0..SEEDS {
-            let disk = old_disk(seed);
-            let store = open_on(&disk).expect("it opens").store;
+            let disk = old_disk(open, seed);
+            let store = open(&disk).expect("it opens").store;
             disk.fail(Fault::Io, When::Once(place));
             let failed = store.apply(&batch(&store), OPENED_AT);
             assert!(matches!(failed, Err(StoreError::Poisoned { .. })), "{place}: {failed:?}");
             drop(store);
             // The process starts again, and the machine runs on: what the cache pretends is still there.
-            let store = open_on(&disk).expect("it opens").store;
+            let store = open(&disk).expect("it opens").store;
             let there = is_there(&store);
             retry(&store, there);
             drop(store);
-            assert_all_there_after_another_cut(&disk, seed * 17 + place);
+            assert_all_there_after_another_cut(open, &disk, seed * 17 + place);
         }
     }
 }
 
 fn after_an_error_nothing_is_acknowledged_any_more_not_even_a_duplicate() {
-    for place in 0..operations_of_batch() {
-        let disk = old_disk(place);
-        let store = open_on(&disk).expect("it opens").store;
+    OPENS.into_iter().for_each(after_an_error_nothing_is_acknowledged_any_more_not_even_a_duplicate_with);
+}
+
+fn after_an_error_nothing_is_acknowledged_any_more_not_even_a_duplicate_with(open: Open) {
+    for place in 0..operations_of_batch(open) {
+        let disk = old_disk(open, place);
+        let store = open(&disk).expect("it opens").store;
         assert_eq!(accept(&store, "old 1", &body("old 1")), Outcome::Duplicate);
         disk.fail(Fault::Io, When::Once(place));
         let failed = store.apply(&batch(&store), OPENED_AT);
@@ -255,11 +286,15 @@ fn after_an_error_nothing_is_acknowledged_any_more_not_even_a_duplicate() {
 }
 
 fn no_space_anywhere_is_taken_back_and_tried_again() {
+    OPENS.into_iter().for_each(no_space_anywhere_is_taken_back_and_tried_again_with);
+}
+
+fn no_space_anywhere_is_taken_back_and_tried_again_with(open: Open) {
     let mut refused = 0;
-    for place in 0..operations_of_batch() {
+    for place in 0..operations_of_batch(open) {
         for seed in 0..SEEDS {
-            let disk = old_disk(seed);
-            let store = open_on(&disk).expect("it opens").store;
+            let disk = old_disk(open, seed);
+            let store = open(&disk).expect("it opens").store;
             disk.fail(Fault::NoSpace, When::Once(place));
             match store.apply(&batch(&store), OPENED_AT) {
                 // A sync that fails poisons, whatever it says. A link or a removal can wait for room.
@@ -275,25 +310,29 @@ fn no_space_anywhere_is_taken_back_and_tried_again() {
             }
             assert!(is_there(&store));
             assert_whole(&store);
-            assert_all_there_after_another_cut(&disk, seed + place);
+            assert_all_there_after_another_cut(open, &disk, seed + place);
         }
     }
     assert!(refused > 20, "{refused}");
 }
 
 fn a_first_start_that_loses_power_leaves_a_store_or_none() {
+    OPENS.into_iter().for_each(a_first_start_that_loses_power_leaves_a_store_or_none_with);
+}
+
+fn a_first_start_that_loses_power_leaves_a_store_or_none_with(open: Open) {
     let count = {
         let disk = SimDisk::new(1);
-        drop(open_on(&disk).expect("it opens"));
+        drop(open(&disk).expect("it opens"));
         disk.operations()
     };
     for place in 0..count {
         for seed in 0..SEEDS {
             let disk = SimDisk::new(seed);
             disk.fail(Fault::PowerCut, When::Once(place));
-            drop(open_on(&disk));
+            drop(open(&disk));
             let disk = disk.power_cut(seed + place * 13);
-            let store = open_on(&disk).expect("it opens after the power cut").store;
+            let store = open(&disk).expect("it opens after the power cut").store;
             register(&store);
             assert_eq!(accept(&store, "old 1", b"1"), Outcome::Stored);
             let written = store.apply(&[accepting(&store, "old 1", b"1")], OPENED_AT).expect("it is there");
