@@ -307,36 +307,40 @@ fn b178_a_network_file_system_is_refused_by_name() {
     }
 }
 
-/// A record is synced, then the folder that has its first name, then the log that makes it an event; its final name
-/// may be lost in a cut, and comes back.
+/// The journal, whose own name is durable since the start, is synced with the record in it before the answer; the
+/// record's file and its name may be lost in a cut, and come back.
 #[test]
 fn b184_the_directory_is_synced_before_the_answer() {
     let stage = stage().store(FILES);
     let file = stage.data().join("files.strace");
-    let server = stage.serve_traced(trace::strace(&file, "linkat,fsync,fdatasync,write,writev,sendto", 4096));
+    let server = stage.serve_traced(trace::strace(&file, "openat,pwrite64,fsync,write,writev,sendto", 4096));
     assert_eq!(post(&server, "first", b"one").status, 202);
     assert_eq!(post(&server, "second", b"two").status, 202);
     server.kill9();
     let calls = trace::calls(&fs::read_to_string(&file).expect("strace wrote its file"));
-    // The second accept alone, without the making of folders.
-    let answers: Vec<usize> = (0..calls.len()).filter(|at| is_success(&calls[*at])).collect();
-    let accept = &calls[answers[0]..answers[1]];
-    let synced = |what: &str, is_it: &dyn Fn(&str) -> bool| {
-        let is_sync = |call: &Call| call.name.ends_with("sync") && call.result == 0;
-        let at = accept.iter().position(|call| is_sync(call) && is_it(&call.path()));
-        at.unwrap_or_else(|| panic!("no sync of the {what} before the answer:\n{}", shown(accept)))
+    let made = |call: &Call| call.name == "openat" && call.arguments.contains("O_EXCL");
+    let name = |call: &Call| trace::string(&call.arguments, 0);
+    let synced = |calls: &[Call], is_it: &dyn Fn(&str) -> bool| {
+        let is_sync = |call: &Call| call.name == "fsync" && call.result == 0;
+        let at = calls.iter().position(|call| is_sync(call) && is_it(&call.path()));
+        at.unwrap_or_else(|| panic!("no sync of it before the answer:\n{}", shown(calls)))
     };
-    let record = synced("record", &|path| path.contains("/deliveries/"));
-    let folder = synced("folder", &|path| path.ends_with("/deliveries"));
-    let log = synced("log", &|path| path.ends_with("/work.log"));
-    assert!(record < folder && folder < log, "{}", shown(accept));
+    let answers: Vec<usize> = (0..calls.len()).filter(|at| is_success(&calls[*at])).collect();
+    let journal = calls.iter().position(|call| made(call) && name(call).contains("/journal-"));
+    let begun = &calls[journal.expect("a journal is made")..answers[0]];
+    synced(begun, &|path| path.ends_with("/records"));
+    // The second accept alone.
+    let accept = &calls[answers[0]..answers[1]];
+    let is_write = |call: &Call| call.name == "pwrite64" && call.path().contains("/journal-");
+    let written = accept.iter().position(is_write).expect("the record is written to the journal");
+    assert!(written < synced(accept, &|path| path.contains("/journal-")), "{}", shown(accept));
 
-    // The disk forgets every name that no sync of the folder came after.
+    // The disk forgets every record's name that no sync of its folder came after.
     let names = calls.iter().rev().take_while(|call| !call.path().ends_with("/deliveries"));
-    let names: Vec<_> =
-        names.filter(|call| call.name == "linkat").map(|call| trace::string(&call.arguments, 1)).collect();
-    assert_eq!(names.len(), 1, "{}", shown(&calls));
-    for name in names {
+    let names: Vec<_> = names.filter(|call| made(call)).map(name).collect();
+    let records: Vec<_> = names.into_iter().filter(|name| name.contains("/deliveries/")).collect();
+    assert_eq!(records.len(), 2, "{}", shown(&calls));
+    for name in records {
         fs::remove_file(name).expect("a name to forget");
     }
     let stored = stored(&stage.serve());
