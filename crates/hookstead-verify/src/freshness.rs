@@ -2,6 +2,7 @@
 //!
 //! Only a signed time is ever looked at; the record's translation sees to that.
 
+use crate::scheme::Lifetime;
 use crate::template::{Context, Template, Unresolved};
 use crate::verdict::{Fault, Reason};
 use crate::wire::time::{SECOND, Unit};
@@ -90,6 +91,25 @@ impl Freshness {
     }
 }
 
+/// Whether a token with these claims is good at `now`.
+pub(crate) fn check_lifetime(claims: &[u8], now: i64, leeway_s: u32) -> Result<(), Fault> {
+    let now_s = now.div_euclid(1_000_000);
+    let leeway_s = i64::from(leeway_s);
+    let lifetime = Lifetime::read(claims).ok_or_else(|| Fault::new(Reason::TimestampMalformed, "jwt.exp"))?;
+    let fault = |reason, part: &str, age_s: i64| {
+        Err(Fault { reason, part: part.to_owned(), age_micros: Some(age_s.saturating_mul(1_000_000)) })
+    };
+    match (lifetime.from_s, lifetime.until_s) {
+        (_, Some(until)) if now_s >= until.saturating_add(leeway_s) => {
+            fault(Reason::TooOld, "jwt.exp", now_s.saturating_sub(until))
+        }
+        (Some(from), _) if now_s < from.saturating_sub(leeway_s) => {
+            fault(Reason::TooNew, "jwt.nbf", now_s.saturating_sub(from))
+        }
+        _ => Ok(()),
+    }
+}
+
 fn saturate(micros: i128) -> i64 {
     i64::try_from(micros).unwrap_or(if micros < 0 { i64::MIN } else { i64::MAX })
 }
@@ -121,6 +141,23 @@ mod tests {
         assert_eq!(verdict(&exclusive, 0, None), Some(Reason::TooNew));
         let open = rule(Unit::Seconds, Future::Unbounded, false);
         assert_eq!(verdict(&open, -i128::from(i64::MAX) * SECOND, None), None);
+    }
+
+    #[test]
+    fn tokens_end() {
+        let verdict = |claims: &str, now_s: i64, leeway_s| {
+            check_lifetime(claims.as_bytes(), now_s * 1_000_000, leeway_s).err().map(|fault| fault.reason)
+        };
+        let claims = r#"{"nbf":100,"exp":200.5}"#;
+        assert_eq!(verdict(claims, 100, 0), None);
+        assert_eq!(verdict(claims, 199, 0), None);
+        assert_eq!(verdict(claims, 200, 0), Some(Reason::TooOld));
+        assert_eq!(verdict(claims, 204, 5), None);
+        assert_eq!(verdict(claims, 99, 0), Some(Reason::TooNew));
+        assert_eq!(verdict(claims, 95, 5), None);
+        assert_eq!(verdict("{}", 0, 0), None);
+        assert_eq!(verdict(r#"{"exp":"soon"}"#, 0, 0), Some(Reason::TimestampMalformed));
+        assert_eq!(verdict(r#"{"exp":9223372036854775807}"#, i64::MAX / 1_000_000, u32::MAX), None);
     }
 
     #[test]

@@ -173,6 +173,24 @@ pub(crate) fn event_id(
     Ok(Some(id))
 }
 
+/// One id out of the ids of a batch's items; the digest of them all if that would be too long.
+pub(crate) fn batch(ids: &[Vec<u8>]) -> Vec<u8> {
+    let (Some((last, before)), false) = (ids.split_last(), ids.windows(2).all(|pair| pair[0] == pair[1]))
+    else {
+        return ids.first().cloned().unwrap_or_default();
+    };
+    let mut joined = Vec::new();
+    for id in before {
+        escape(id, b",", &mut joined);
+        joined.push(b',');
+    }
+    joined.extend_from_slice(last);
+    if joined.len() <= EVENT_ID_BYTES_MAX {
+        return joined;
+    }
+    format!("sha256:{}", hex::encode(digest::digest(&digest::SHA256, &joined))).into_bytes()
+}
+
 /// Metadata: the first template that resolves to something; what is repeated is not there.
 pub(crate) fn metadata(templates: &[Template], context: &Context<'_>) -> Option<String> {
     let values = templates.iter().filter_map(|template| template.resolve(context).ok());
@@ -319,7 +337,7 @@ mod tests {
         let headers: [(&str, &str); 2] = [("x-id", "a"), ("x-id", "b")];
         let request =
             Request { method: "POST", target: "/", url: None, headers: &headers, body: body.as_bytes() };
-        let context = Context { request, registered_url: None, payload: None, fields: &[] };
+        let context = Context::of(request);
         let rule: IdentityRule = template.parse().unwrap();
         event_id(&rule, &IdTemplates::default(), None, &context)
     }
@@ -356,12 +374,24 @@ mod tests {
     }
 
     #[test]
+    fn a_batch_is_named_by_all_of_its_items() {
+        let of = |ids: &[&str]| {
+            let ids: Vec<_> = ids.iter().map(|id| id.as_bytes().to_vec()).collect();
+            String::from_utf8(batch(&ids)).unwrap()
+        };
+        assert_eq!(of(&["a", "b"]), "a,b");
+        assert_eq!(of(&["a,b", "c"]), "a%2Cb,c");
+        assert_eq!(of(&["a", "a"]), "a");
+        assert!(of(&[&"a".repeat(5000), &"b".repeat(5000)]).starts_with("sha256:"));
+    }
+
+    #[test]
     fn rules_that_cannot_identify_are_refused() {
         let problem = |text: &str| text.parse::<IdentityRule>().unwrap_err().to_string();
         assert!(problem("constant").contains("no variable"));
         assert!(problem("{json:/a}{json:/b}").contains("separator"));
         assert!(problem("{json:/a}[:{json:/b}]").contains("optional"));
-        assert!(problem("{json}").contains("unknown variable"));
+        assert!(problem("{jsn}").contains("unknown variable"));
     }
 
     #[test]

@@ -34,6 +34,7 @@
 //!     event_type: Some(&sample.event),
 //!     secret: Some(&secret),
 //!     now_unix_micros: now,
+//!     conf: None,
 //! })?;
 //!
 //! // ... and verify what arrives.
@@ -55,6 +56,7 @@ mod comparison;
 mod freshness;
 mod handshake;
 mod identity;
+mod keys;
 mod provider;
 mod record;
 mod registry;
@@ -64,6 +66,7 @@ mod secret;
 mod sign;
 mod spec;
 mod template;
+pub mod vector;
 mod verdict;
 mod verifier;
 mod when;
@@ -72,6 +75,10 @@ mod wire;
 pub use comparison::{ComparisonDigest, Volatile};
 pub use handshake::HandshakeAnswer;
 pub use identity::{EVENT_ID_BYTES_MAX, Identified, IdentifyError, IdentityRule};
+pub use keys::{
+    KEY_DOCUMENT_BYTES_MAX, KeyAnswer, KeyDocumentError, KeyFormat, KeyPlace, KeySource, KeyWanted,
+    PublishedKeys,
+};
 pub use provider::{Ack, Confidence, Order, Processor, Provider, Retry, Sample, SecretFacts};
 pub use record::ProviderError;
 pub use registry::Registry;

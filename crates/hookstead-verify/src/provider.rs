@@ -1,6 +1,8 @@
 //! A provider: one record of the registry, compiled. Immutable data; everything that is done with it (verify,
 //! sign, identify) is elsewhere.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use serde::Deserialize;
 
 use crate::comparison::{ComparisonDigest, Volatile};
@@ -8,10 +10,12 @@ use crate::freshness::Freshness;
 use crate::handshake::Handshake;
 use crate::identity::{IdForm, IdTemplates};
 use crate::record::{ProviderError, compile, raw};
+use crate::request::Lookup;
 use crate::scheme::Scheme;
 use crate::secret::{Secret, SecretError};
-use crate::template::{Template, Variable};
+use crate::template::{Context, Template, Variable};
 use crate::when::When;
+use crate::wire::json::Pointer;
 
 /// A third party's way of signing and identifying.
 ///
@@ -45,6 +49,7 @@ pub struct Provider {
     pub(crate) account: Vec<Template>,
     pub(crate) volatile: Volatile,
     pub(crate) handshakes: Vec<Handshake>,
+    pub(crate) conf: BTreeMap<String, String>,
     pub(crate) retry: Retry,
     pub(crate) ack: Ack,
     pub(crate) processor: Option<Processor>,
@@ -58,6 +63,25 @@ pub(crate) struct Variant {
     pub(crate) scheme: Scheme,
     pub(crate) checks: Vec<Check>,
     pub(crate) freshness: Option<Freshness>,
+    /// Where the array is whose items carry a proof each.
+    pub(crate) each: Option<Pointer>,
+    pub(crate) listed: Option<ListedHeader>,
+}
+
+/// A header that is signed only if a list, which is signed, names it.
+#[derive(Debug, Clone)]
+pub(crate) struct ListedHeader {
+    pub(crate) list: Variable,
+    pub(crate) header: String,
+}
+
+impl ListedHeader {
+    /// Whether the list of this request, with commas, has the header.
+    pub(crate) fn holds(&self, context: &Context<'_>) -> bool {
+        let Lookup::One(list) = self.list.resolve(context) else { return false };
+        let mut names = list.split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
+        names.any(|name| name.eq_ignore_ascii_case(self.header.as_bytes()))
+    }
 }
 
 /// Two templates that must give the same bytes.
@@ -144,6 +168,8 @@ pub struct Ack {
     pub content_type: Option<String>,
     /// How long it waits, in seconds.
     pub timeout_s: Option<u32>,
+    /// The status that it wants for a signature that does not hold, where that is not 401.
+    pub reject: Option<u16>,
     /// How sure these facts and those of [`Retry`] are.
     pub confidence: Confidence,
     /// More in words.
@@ -167,6 +193,9 @@ pub struct Sample {
     pub content_type: String,
     /// Start of a realistic event id.
     pub(crate) id: String,
+    /// What stands before and after the part of the id that is in the body, where an id has several parts.
+    pub(crate) before: String,
+    pub(crate) after: String,
     /// The body with placeholders.
     pub(crate) body: String,
 }
@@ -209,9 +238,55 @@ impl Provider {
         self.confidence
     }
 
-    /// The methods with which it calls.
+    /// The methods with which it calls, those of handshakes among them.
     pub fn methods(&self) -> impl Iterator<Item = &str> {
-        self.methods.iter().map(String::as_str)
+        let handshakes = self.handshakes.iter().flat_map(|handshake| handshake.when.methods());
+        let further = handshakes.filter(|method| !self.methods.contains(method)).collect::<BTreeSet<_>>();
+        self.methods.iter().chain(further).map(String::as_str)
+    }
+
+    /// What a source has to give beside secrets: each value's name, what it is, and whether requests are
+    /// checked with it. Without the others, only the handshakes that ask for them are refused.
+    pub fn conf(&self) -> impl Iterator<Item = (&str, &str, bool)> {
+        let needed = self.scheme_conf();
+        self.conf
+            .iter()
+            .map(move |(name, what)| (name.as_str(), what.as_str(), needed.contains(name.as_str())))
+    }
+
+    /// Whether it signs with keys that it publishes, so that a source needs a
+    /// [`KeySource`](crate::KeySource).
+    pub fn publishes_keys(&self) -> bool {
+        self.variants.iter().any(|variant| variant.scheme.key_finder().is_some())
+    }
+
+    /// Whether some scheme of it has a secret that both sides share, so that anybody can make one up and sign
+    /// with it. Otherwise what a source has is a public key.
+    pub fn shares_secret(&self) -> bool {
+        self.variants.iter().any(|variant| variant.scheme.shares_secret())
+    }
+
+    /// Whether it can hand over the secret by itself:
+    /// [`Verifier::awaiting_secret`](crate::Verifier::awaiting_secret).
+    pub fn hands_over_secret(&self) -> bool {
+        self.handshakes.iter().any(|handshake| handshake.store.is_some())
+    }
+
+    /// Names of configuration values that some scheme needs.
+    pub(crate) fn scheme_conf(&self) -> BTreeSet<&str> {
+        let templates = self.variants.iter().flat_map(|variant| variant.scheme.templates());
+        let locators = self.variants.iter().filter_map(|variant| variant.scheme.locator());
+        let names = locators.flat_map(|locator| locator.conf_names());
+        templates.flat_map(conf_names).chain(names).collect()
+    }
+
+    /// Names of all configuration values.
+    pub(crate) fn conf_names(&self) -> BTreeSet<&str> {
+        let handshakes = self.handshakes.iter().flat_map(|handshake| {
+            let checks = handshake.checks.iter().flat_map(|check| [&check.left, &check.right]);
+            checks.chain([&handshake.body]).chain(handshake.headers.iter().map(|(_, value)| value))
+        });
+        handshakes.flat_map(conf_names).chain(self.scheme_conf()).collect()
     }
 
     /// What is checked first.
@@ -236,13 +311,20 @@ impl Provider {
 
     /// Whether the public address is part of what is signed.
     pub fn needs_url(&self) -> bool {
-        let contents = self.variants.iter().flat_map(|variant| variant.scheme.contents());
-        contents.flat_map(Template::slots).any(|slot| slot.variable == Variable::Url)
+        let templates = self.variants.iter().flat_map(|variant| variant.scheme.templates());
+        let mut slots = templates.flat_map(Template::slots);
+        slots.any(|slot| matches!(slot.variable, Variable::Url | Variable::UrlBase))
     }
 
     /// Whether it signs the time of a request.
     pub fn has_timestamp(&self) -> bool {
         self.variants.iter().any(|variant| variant.freshness.is_some())
+    }
+
+    /// Whether it signs a time, and there is a limit for its age.
+    pub fn limits_time(&self) -> bool {
+        let limits = |freshness: &Freshness| freshness.tolerance_s.is_some();
+        self.variants.iter().any(|variant| variant.freshness.as_ref().is_some_and(limits))
     }
 
     /// Whether the signature covers the event id. If not, whoever can repeat a request can give it another id.
@@ -257,11 +339,7 @@ impl Provider {
 
     /// Whether every scheme covers the body as a whole.
     pub(crate) fn signs_body(&self) -> bool {
-        let covers = |content: &Template| content.slots().iter().any(|slot| slot.variable == Variable::Body);
-        self.variants.iter().all(|variant| {
-            let contents = variant.scheme.contents();
-            !contents.is_empty() && contents.iter().all(covers)
-        })
+        self.variants.iter().all(|variant| variant.scheme.signs_body())
     }
 
     /// Whether it names its events. If not, a source must say what identifies them.
@@ -339,4 +417,15 @@ impl Provider {
         }
         first
     }
+}
+
+fn conf_names(template: &Template) -> Vec<&str> {
+    template
+        .slots()
+        .into_iter()
+        .filter_map(|slot| match &slot.variable {
+            Variable::Conf(name) => Some(name.as_str()),
+            _ => None,
+        })
+        .collect()
 }

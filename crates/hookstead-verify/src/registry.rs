@@ -1,6 +1,6 @@
-//! The built-in providers: every file of `providers/`, embedded when the crate is built.
+//! The built-in providers: every file of `providers/`, embedded when the crate is built, each read the first time
+//! that somebody asks for it.
 
-use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 use crate::provider::Provider;
@@ -8,40 +8,54 @@ use crate::provider::Provider;
 include!(concat!(env!("OUT_DIR"), "/providers.rs"));
 
 /// Providers by name.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug)]
 pub struct Registry {
-    providers: BTreeMap<String, Arc<Provider>>,
+    /// In the order of [`RECORDS`], which are sorted by name.
+    providers: Vec<OnceLock<Arc<Provider>>>,
 }
 
 impl Registry {
     /// The providers that come with the crate.
     pub fn builtin() -> &'static Self {
         static BUILTIN: OnceLock<Registry> = OnceLock::new();
-        BUILTIN.get_or_init(|| {
-            let parse = |(name, toml): &(&str, &str)| match Provider::parse(name, toml) {
-                Ok(provider) => (provider.name.clone(), Arc::new(provider)),
-                // Embedded text cannot change after the build, and the tests load all of it.
-                Err(error) => panic!("built-in provider: {error}"),
-            };
-            Self { providers: RECORDS.iter().map(parse).collect() }
-        })
+        BUILTIN.get_or_init(|| Self { providers: RECORDS.iter().map(|_| OnceLock::new()).collect() })
     }
 
     /// The provider of that name.
     pub fn get(&self, name: &str) -> Option<&Arc<Provider>> {
-        self.providers.get(name)
+        let index = RECORDS.binary_search_by(|(found, _)| (*found).cmp(name)).ok()?;
+        Some(self.read(index))
     }
 
     /// The name that is closest to one that is not there, if one is close.
     pub fn nearest(&self, name: &str) -> Option<&str> {
         let name = name.to_lowercase();
-        let known = self.providers.keys().map(String::as_str);
-        let close = known.map(|known| (strsim::damerau_levenshtein(&name, known), known)).min();
+        let close = self.names().map(|known| (strsim::damerau_levenshtein(&name, known), known)).min();
         close.filter(|(distance, _)| *distance <= 2).map(|(_, known)| known)
+    }
+
+    /// All names, sorted. Unlike [`iter`](Self::iter) this reads no record.
+    pub fn names(&self) -> impl Iterator<Item = &'static str> {
+        RECORDS.iter().map(|(name, _)| *name)
+    }
+
+    /// The record of that name as it is written.
+    pub fn toml(&self, name: &str) -> Option<&'static str> {
+        let index = RECORDS.binary_search_by(|(found, _)| (*found).cmp(name)).ok()?;
+        Some(RECORDS[index].1)
     }
 
     /// All providers, sorted by name.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<Provider>> {
-        self.providers.values()
+        (0..self.providers.len()).map(|index| self.read(index))
+    }
+
+    fn read(&self, index: usize) -> &Arc<Provider> {
+        let (name, toml) = RECORDS[index];
+        self.providers[index].get_or_init(|| match Provider::parse(name, toml) {
+            Ok(provider) => Arc::new(provider),
+            // Embedded text cannot change after the build, and the tests read all of it.
+            Err(error) => panic!("built-in provider: {error}"),
+        })
     }
 }

@@ -109,6 +109,21 @@ impl<'a> Request<'a> {
             .filter(|value| !value.is_empty())
     }
 
+    /// All values of the headers whose name starts like this.
+    pub(crate) fn header_values_from<'n>(
+        &self,
+        start: &'n str,
+    ) -> impl Iterator<Item = &'a [u8]> + use<'a, 'n> {
+        let headers = self.headers;
+        (0..headers.count())
+            .map(move |index| headers.at(index))
+            .filter(move |(field, _)| {
+                field.get(..start.len()).is_some_and(|found| found.eq_ignore_ascii_case(start.as_bytes()))
+            })
+            .map(|(_, value)| trim_blanks(value))
+            .filter(|value| !value.is_empty())
+    }
+
     /// The one value of a header; an empty value is no value.
     pub(crate) fn header(&self, name: &str) -> Lookup<'a> {
         Lookup::only(self.header_values(name).map(Cow::Borrowed))

@@ -5,13 +5,15 @@
 //! for the built-in samples.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::fmt;
 
 use crate::provider::{Check, Provider, Sample, Variant};
 use crate::request::Request;
-use crate::scheme::{BASIC_HEADER, Basic, Key, Locator, Scheme};
+use crate::scheme::{BASIC_HEADER, Basic, Locator, Place, Scheme};
 use crate::secret::{Secret, SecretError};
-use crate::template::{Context, Template, Variable};
+use crate::template::{Context, Part, Template, Variable};
+use crate::verdict::Fault;
 use crate::wire::time::Unit;
 
 /// What is to be sent.
@@ -21,7 +23,8 @@ pub struct SignRequest<'a> {
     pub method: &'a str,
     /// The full address that will be called.
     pub url: &'a str,
-    /// The body, which must already hold the id and the time that this provider writes there.
+    /// The body, which must already hold the id and the time that this provider writes there, and `@signature@`
+    /// where it writes a signature there.
     pub body: &'a [u8],
     /// The content type of the body; empty for none.
     pub content_type: &'a str,
@@ -29,10 +32,13 @@ pub struct SignRequest<'a> {
     pub event_id: &'a str,
     /// The event type, for providers that send it in a header.
     pub event_type: Option<&'a str>,
-    /// The secret to sign with; none for a provider that does not sign.
+    /// The secret to sign with, or for a provider that signs with a private key that key in PEM (PKCS#8); none for
+    /// a provider that does not sign.
     pub secret: Option<&'a Secret>,
     /// The time to write, in Unix microseconds.
     pub now_unix_micros: i64,
+    /// The values that the provider's [`conf`](Provider::conf) names, where it has any.
+    pub conf: Option<&'a BTreeMap<String, String>>,
 }
 
 /// A request that the provider's verifier accepts. Headers and query may hold the secret itself, so `Debug`
@@ -87,6 +93,9 @@ pub enum SignError {
     /// The record puts a value where only the provider can put it.
     #[error("cannot put a value into `{0}`")]
     Place(String),
+    /// The provider signs with a key of its own, and the secret is no private key for it.
+    #[error("this provider signs with a private key: give one in PEM (PKCS#8) that fits its algorithm")]
+    NoPrivateKey,
     /// No scheme of the provider would be used for such a request.
     #[error("this provider would not send such a request")]
     NoVariant,
@@ -128,28 +137,66 @@ impl Provider {
         if !request.content_type.is_empty() {
             add_header(&mut draft, "Content-Type", request.content_type)?;
         }
-        if let Some(name) = self.id_header(variant) {
-            add_header(&mut draft, name, request.event_id)?;
-        }
-        if let (Some(event_type), Some(name)) = (request.event_type, self.kind.iter().find_map(header)) {
-            add_header(&mut draft, name, event_type)?;
+        self.add_id(&mut draft, variant, request.event_id)?;
+        match (request.event_type, self.kind.iter().find_map(header), self.kind.first()) {
+            (Some(event_type), Some(name), _) => add_header(&mut draft, name, event_type)?,
+            (Some(event_type), None, Some(template)) => {
+                if let Some(Variable::QueryPart(name)) = template.only_variable() {
+                    add_query(&mut draft, name, event_type);
+                }
+            }
+            _ => {}
         }
         self.headers.iter().try_for_each(|(name, value)| add_header(&mut draft, name, value))?;
         if additions == Additions::Query {
             variant.checks.iter().try_for_each(|check| self.add_query(&mut draft, check))?;
         }
         let fields = add_time(&mut draft, variant, request.now_unix_micros)?;
-        self.add_proof(&mut draft, variant, request.secret, &fields)?;
+        let beside = variant.scheme.locator().into_iter().flat_map(Locator::beside);
+        let beside = beside.map(|(name, value)| (name, value.as_bytes().to_vec()));
+        let fields: Vec<_> = fields.into_iter().chain(beside).collect();
+        let written = self.proof(&draft, variant, request, &fields)?;
+        match (written, variant.scheme.locator()) {
+            (None, _) => {}
+            (Some(written), Some(locator)) => put(&mut draft, locator, written)?,
+            (Some(written), None) => put_header(&mut draft, BASIC_HEADER, written)?,
+        }
         Ok(draft)
     }
 
-    /// The header that carries the id: one that the scheme signs, else the first of the record.
-    fn id_header(&self, variant: &Variant) -> Option<&str> {
+    /// Puts the id where the provider sends it, unless that is in the body. Of an id of several parts each part
+    /// goes to its own place.
+    fn add_id(&self, draft: &mut SignedRequest, variant: &Variant, event_id: &str) -> Result<(), SignError> {
+        let Some(template) = self.id_template(variant) else { return Ok(()) };
+        let mut rest = event_id;
+        let mut parts = template.parts.iter().peekable();
+        while let Some(part) = parts.next() {
+            let Part::Slot(slot) = part else { continue };
+            let value = match parts.peek() {
+                Some(Part::Literal(separator)) => {
+                    let separator = String::from_utf8_lossy(separator);
+                    let Some((value, after)) = rest.split_once(separator.as_ref()) else { return Ok(()) };
+                    rest = after;
+                    value
+                }
+                _ => rest,
+            };
+            match (&slot.variable, slot.name.strip_prefix("header.")) {
+                (Variable::Header(_), Some(name)) => add_header(draft, name, value)?,
+                (Variable::QueryPart(name), _) => add_query(draft, name, value),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// The template of the id: one that the scheme signs, else the first of the record.
+    fn id_template(&self, variant: &Variant) -> Option<&Template> {
         let signed = |template: &&Template| {
             let slots = variant.scheme.contents().iter().flat_map(Template::slots);
             slots.into_iter().any(|slot| Some(&slot.variable) == template.only_variable())
         };
-        self.id.iter().find(signed).or_else(|| self.id.iter().next()).and_then(header)
+        self.id.iter().find(signed).or_else(|| self.id.iter().next())
     }
 
     /// A check whose left side is a query part is fulfilled by adding that part.
@@ -161,39 +208,32 @@ impl Provider {
         };
         let value = resolve(&check.right, &self.context(draft, &[]))?;
         let value = String::from_utf8(value).map_err(|_| SignError::Place(slot.name.clone()))?;
-        let separator = if draft.url.contains('?') { '&' } else { '?' };
-        draft.url = format!("{}{separator}{name}={value}", draft.url);
+        add_query(draft, name, &value);
         Ok(())
     }
 
-    fn add_proof(
+    /// The text that proves the request, nothing for a provider that does not sign.
+    fn proof(
         &self,
-        draft: &mut SignedRequest,
+        draft: &SignedRequest,
         variant: &Variant,
-        secret: Option<&Secret>,
+        request: &SignRequest<'_>,
         fields: &[(&str, Vec<u8>)],
-    ) -> Result<(), SignError> {
+    ) -> Result<Option<Vec<u8>>, SignError> {
         let fields: Vec<(&str, &[u8])> =
             fields.iter().map(|(name, value)| (*name, value.as_slice())).collect();
-        let secret = match (&variant.scheme, secret) {
-            (Scheme::None, _) => return Ok(()),
+        let secret = match (&variant.scheme, request.secret) {
+            (Scheme::None, _) => return Ok(None),
             (_, None) => return Err(SignError::NoSecret),
             (_, Some(secret)) => secret,
         };
-        let key = variant.scheme.derive(secret)?;
-        let written = match (&variant.scheme, key) {
-            (Scheme::Hmac(scheme), Some(Key::Hmac(key))) => {
-                let signature = scheme.sign(&key, &self.context(draft, &fields));
-                scheme.locator.write(&fields, &signature.map_err(|fault| SignError::Part(fault.part))?)
-            }
-            (Scheme::Token(scheme), _) => scheme.locator.write(&fields, secret.expose()),
-            (Scheme::Basic(_), _) => Basic::write(secret.expose()),
-            (Scheme::Hmac(_) | Scheme::None, _) => return Ok(()),
-        };
-        match variant.scheme.locator() {
-            Some(locator) => put(draft, locator, written),
-            None => put_header(draft, BASIC_HEADER, written),
-        }
+        let item = only_item(draft, variant)?;
+        let context = Context { item: item.as_deref(), conf: request.conf, ..self.context(draft, &fields) };
+        let signature = signature(&variant.scheme, secret, request, &context)?;
+        Ok(Some(match variant.scheme.locator() {
+            Some(locator) => locator.write(&fields, &signature, &context),
+            None => signature,
+        }))
     }
 
     /// Whether a receiver would check the request by this variant.
@@ -203,8 +243,49 @@ impl Provider {
     }
 
     fn context<'r>(&'r self, draft: &'r SignedRequest, fields: &'r [(&'r str, &'r [u8])]) -> Context<'r> {
-        Context { request: draft.as_request(), registered_url: None, payload: self.payload.as_ref(), fields }
+        Context { payload: self.payload.as_ref(), fields, ..Context::of(draft.as_request()) }
     }
+}
+
+/// The item of a batch of one; nothing for a scheme that looks at the whole.
+fn only_item(draft: &SignedRequest, variant: &Variant) -> Result<Option<Vec<u8>>, SignError> {
+    let Some(pointer) = &variant.each else { return Ok(None) };
+    match pointer.items(&draft.body, 1) {
+        Some(mut items) if items.len() == 1 => Ok(items.pop()),
+        _ => Err(SignError::Part("an array of one item".to_owned())),
+    }
+}
+
+/// The signature of a scheme, or the credentials that it sends.
+fn signature(
+    scheme: &Scheme,
+    secret: &Secret,
+    request: &SignRequest<'_>,
+    context: &Context<'_>,
+) -> Result<Vec<u8>, SignError> {
+    let part = |fault: Fault| SignError::Part(fault.part);
+    let exposed = secret.expose();
+    Ok(match scheme {
+        Scheme::Hmac(scheme) => scheme.sign(&scheme.derive(exposed)?, context).map_err(part)?,
+        Scheme::Hash(scheme) => scheme.sign(&scheme.derive(exposed)?, context).map_err(part)?,
+        Scheme::Token(scheme) => {
+            scheme.derive(exposed)?;
+            exposed.to_vec()
+        }
+        Scheme::Basic(scheme) => {
+            scheme.derive(exposed)?;
+            Basic::write(exposed)
+        }
+        Scheme::Asymmetric(scheme) => {
+            scheme.sign(exposed, context).map_err(part)?.ok_or(SignError::NoPrivateKey)?
+        }
+        Scheme::Jwt(scheme) => {
+            let now_s = request.now_unix_micros.div_euclid(1_000_000);
+            let token = scheme.sign(exposed, request.event_id, now_s, context).map_err(part)?;
+            token.ok_or(SignError::NoPrivateKey)?
+        }
+        Scheme::None => Vec::new(),
+    })
 }
 
 /// Whether a check may add to the query.
@@ -214,14 +295,14 @@ enum Additions {
     Query,
 }
 
+const FORM: &str = "application/x-www-form-urlencoded";
+
 impl Sample {
     /// The body with this event id and time in their places.
     pub fn render(&self, event_id: &str, now_unix_micros: i64) -> Vec<u8> {
-        let id = if self.content_type == "application/json" {
-            json_text(event_id)
-        } else {
-            Cow::Borrowed(event_id)
-        };
+        let inner = event_id.strip_prefix(self.before.as_str()).unwrap_or(event_id);
+        let inner = inner.strip_suffix(self.after.as_str()).unwrap_or(inner);
+        let id = if self.content_type == FORM { Cow::Borrowed(inner) } else { json_text(inner) };
         let body = self.body.replace("@id@", &id);
         let body = body.replace("@unix@", &Unit::Seconds.format(now_unix_micros));
         let body = body.replace("@unix_ms@", &Unit::Millis.format(now_unix_micros));
@@ -230,7 +311,7 @@ impl Sample {
 
     /// A realistic event id for the number-th event.
     pub fn event_id(&self, number: u64) -> String {
-        format!("{}{number:012}", self.id)
+        format!("{}{}{number:012}{}", self.before, self.id, self.after)
     }
 }
 
@@ -262,24 +343,58 @@ fn add_time<'v>(
             Ok(Vec::new())
         }
         Some(Variable::Signature(name)) => Ok(vec![(name, time.into_bytes())]),
+        Some(Variable::Claim(_)) => Ok(Vec::new()),
         Some(variable) if variable.is_in_body() => Ok(Vec::new()),
         _ => Err(SignError::Place(freshness.from.to_string())),
     }
 }
 
+/// Stands in a body where the provider writes the signature.
+const PLACEHOLDER: &str = "@signature@";
+
 /// Puts a signature in its first place.
 fn put(draft: &mut SignedRequest, locator: &Locator, written: Vec<u8>) -> Result<(), SignError> {
     let place = locator.place();
-    match place.name.split_once('.') {
-        Some(("header", name)) => put_header(draft, name, written),
-        Some(("query", name)) => {
+    match (&place.variable, place.name.split_once('.')) {
+        // A place with numbers: the first of them.
+        (Variable::Header(_), Some((_, name))) => put_header(draft, &name.replace('*', "1"), written),
+        (Variable::QueryPart(name), _) => {
             let value = String::from_utf8(written).map_err(|_| SignError::Place(place.name.clone()))?;
-            let separator = if draft.url.contains('?') { '&' } else { '?' };
-            draft.url = format!("{}{separator}{name}={}", draft.url, percent_encoded(&value));
+            add_query(draft, name, &value);
             Ok(())
+        }
+        (Variable::Body, _) => {
+            draft.body = written;
+            Ok(())
+        }
+        (Variable::FormField(_), _) => fill(draft, place, percent_encoded, &written),
+        (Variable::Json(_) | Variable::Item(_), _) => {
+            fill(draft, place, |value| json_text(value).into_owned(), &written)
         }
         _ => Err(SignError::Place(place.name.clone())),
     }
+}
+
+/// Writes a signature over the placeholder in the body.
+fn fill(
+    draft: &mut SignedRequest,
+    place: &Place,
+    encode: impl Fn(&str) -> String,
+    written: &[u8],
+) -> Result<(), SignError> {
+    let unplaced = || SignError::Place(place.name.clone());
+    let body = std::str::from_utf8(&draft.body).map_err(|_| unplaced())?;
+    let value = std::str::from_utf8(written).map_err(|_| unplaced())?;
+    if body.matches(PLACEHOLDER).count() != 1 {
+        return Err(unplaced());
+    }
+    draft.body = body.replace(PLACEHOLDER, &encode(value)).into_bytes();
+    Ok(())
+}
+
+fn add_query(draft: &mut SignedRequest, name: &str, value: &str) {
+    let separator = if draft.url.contains('?') { '&' } else { '?' };
+    draft.url = format!("{}{separator}{name}={}", draft.url, percent_encoded(value));
 }
 
 fn percent_encoded(text: &str) -> String {

@@ -18,6 +18,14 @@ pub enum Reason {
     SignatureDiffers,
     /// The signature holds, but a value that it covers does not fit another part of the request.
     CheckDiffers,
+    /// The token holds, but one of its claims is not there or is not what it must be.
+    ClaimDiffers,
+    /// There is no published key as the request names it.
+    KeyUnknown,
+    /// The request names an address for the key that is not the provider's.
+    KeyAddress,
+    /// The published key is not at hand yet: it is fetched outside the request.
+    KeyNotAtHand,
     /// Something that the signature must cover is not there.
     PartMissing,
     /// Something that must be there once is there several times.
@@ -50,6 +58,10 @@ impl Reason {
             Self::TooManySignatures => "too-many-signatures",
             Self::SignatureDiffers => "signature-differs",
             Self::CheckDiffers => "check-differs",
+            Self::ClaimDiffers => "claim-differs",
+            Self::KeyUnknown => "key-unknown",
+            Self::KeyAddress => "key-address",
+            Self::KeyNotAtHand => "key-not-at-hand",
             Self::PartMissing => "part-missing",
             Self::PartRepeated => "part-repeated",
             Self::UrlMissing => "url-missing",
@@ -90,6 +102,10 @@ impl Reason {
         Self::TooManySignatures,
         Self::SignatureDiffers,
         Self::CheckDiffers,
+        Self::ClaimDiffers,
+        Self::KeyUnknown,
+        Self::KeyAddress,
+        Self::KeyNotAtHand,
         Self::PartMissing,
         Self::PartRepeated,
         Self::UrlMissing,
@@ -117,6 +133,9 @@ pub enum RejectionClass {
     /// Not of the provider's form: 400. Apart from a wrong method, only providers whose record checks the form
     /// before the signature give it.
     Malformed,
+    /// It cannot be said yet, since a key that the provider publishes is not at hand: 503, and the sender comes
+    /// again.
+    Unavailable,
 }
 
 /// A refused request.

@@ -4,24 +4,32 @@
 //! This file decides the order of the checks; what a check is stands in the scheme, the freshness and the
 //! identity. It reads no clock: `now` is given.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use crate::handshake::{self, HandshakeAnswer};
+use aws_lc_rs::hmac;
+
+use crate::freshness::{self, SignedAt};
+use crate::handshake::{self, HandshakeAnswer, Stage};
 use crate::identity::{self, Identified, IdentifyError, IdentityRule};
+use crate::keys::KeySource;
 use crate::provider::{Check, Order, Provider, Variant};
-use crate::record::raw::Auth;
 use crate::request::Request;
-use crate::scheme::{Key, Match, Proof, unresolved_fault};
+use crate::scheme::{Key, Scheme, unresolved_fault};
 use crate::secret::{Secret, SecretError};
 use crate::template::{Context, Template};
 use crate::verdict::{Fault, Reason, Rejection, RejectionClass};
+use crate::wire::json::Pointer;
 
 /// Most seconds by which a source may widen its window: beyond a month a signed time says nothing.
 pub const TOLERANCE_S_MAX: u32 = 30 * 24 * 60 * 60;
 
 /// Most secrets of one source. Each costs one hash a request.
 pub const SECRETS_MAX: usize = 16;
+
+/// Most items of one batch. Each costs a hash; senders stop at a tenth of it.
+const ITEMS_MAX: usize = 1_000;
 
 /// What a source adds to its provider.
 #[derive(Debug, Clone, Default)]
@@ -35,6 +43,10 @@ pub struct VerifyOptions {
     pub identity: IdentityRule,
     /// Where the type of an event is, instead of where the record says.
     pub event_type: Option<Template>,
+    /// The values that the provider's [`conf`](Provider::conf) names.
+    pub conf: BTreeMap<String, String>,
+    /// Who has the keys of a provider that [publishes](Provider::publishes_keys) them.
+    pub key_source: Option<Arc<dyn KeySource>>,
 }
 
 /// Why a source cannot be verified at all. Nothing falls back to something weaker.
@@ -69,6 +81,30 @@ pub enum VerifierError {
     /// The provider names no event id, and the source does not say what identifies its events.
     #[error("`{0}` has no event id; write `identity = \"body\"`, `\"none\"` or a template")]
     NoIdentity(String),
+    /// A value that requests are checked with is not in the source's configuration.
+    #[error("`{name}` needs `conf.{key}`: {what}")]
+    NoConf {
+        /// The provider.
+        name: String,
+        /// The value's name.
+        key: String,
+        /// What it is, from the record.
+        what: String,
+    },
+    /// A value that the provider's record does not name.
+    #[error("`{name}` has no `conf.{key}`")]
+    UnknownConf {
+        /// The provider.
+        name: String,
+        /// The value's name.
+        key: String,
+    },
+    /// The provider publishes its keys, and nobody is there who has them.
+    #[error("`{0}` publishes its keys, and there is no source of keys")]
+    NoKeySource(String),
+    /// The provider does not hand its secret over.
+    #[error("`{0}` does not hand over its secret; it has to be given")]
+    NoHandover(String),
 }
 
 /// A provider with the secrets and options of one source, ready for requests. Keys are derived once.
@@ -78,6 +114,7 @@ pub struct Verifier {
     keys: Vec<Vec<Option<Key>>>,
     hints: Vec<String>,
     options: VerifyOptions,
+    awaits_secret: bool,
 }
 
 impl fmt::Debug for Verifier {
@@ -113,19 +150,27 @@ impl Verifier {
             let refused = |error| VerifierError::Secret { name: name(), index, error };
             provider.check_secret(secret).map_err(refused)?;
         }
-        match options.tolerance_s {
-            Some(_) if !provider.has_timestamp() => return Err(VerifierError::UselessTolerance(name())),
-            Some(tolerance) if tolerance > TOLERANCE_S_MAX => {
-                return Err(VerifierError::Tolerance(tolerance));
-            }
-            _ => {}
-        }
-        if matches!(options.identity, IdentityRule::Provider) && !provider.has_id() {
-            return Err(VerifierError::NoIdentity(name()));
-        }
+        check_options(&provider, &options)?;
         let keys = provider.variants.iter().map(|variant| keys(variant, secrets)).collect();
         let hints = secrets.iter().map(Secret::hint).collect();
-        Ok(Self { provider, keys, hints, options })
+        Ok(Self { provider, keys, hints, options, awaits_secret: false })
+    }
+
+    /// A verifier for a source whose secret the provider hands over in its first request. It proves nothing: its
+    /// only use is [`handshake`](Self::handshake), whose answer then has the
+    /// [`secret`](HandshakeAnswer::secret). As soon as that is kept, a verifier with the secret has to take its
+    /// place, so that nobody else can hand over another.
+    ///
+    /// # Errors
+    ///
+    /// [`VerifierError::NoHandover`] for a provider that does not do this, and the errors of options.
+    pub fn awaiting_secret(provider: Arc<Provider>, options: VerifyOptions) -> Result<Self, VerifierError> {
+        if !provider.hands_over_secret() {
+            return Err(VerifierError::NoHandover(provider.name.clone()));
+        }
+        check_options(&provider, &options)?;
+        let keys = provider.variants.iter().map(|_| Vec::new()).collect();
+        Ok(Self { provider, keys, hints: Vec::new(), options, awaits_secret: true })
     }
 
     /// The provider.
@@ -162,7 +207,12 @@ impl Verifier {
     /// The answer to a handshake that needs no signature. Ask before [`verify`](Self::verify); for those that
     /// are signed there is [`Verified::handshake`].
     pub fn handshake(&self, request: &Request<'_>) -> Option<HandshakeAnswer> {
-        handshake::answer(&self.provider.handshakes, Auth::None, &self.context(*request))
+        if self.provider.handshakes.is_empty() {
+            return None;
+        }
+        let stage = if self.awaits_secret { Stage::AwaitingSecret } else { Stage::Open };
+        let context = Context { hmac: self.answering_key(None), ..self.context(*request) };
+        handshake::answer(&self.provider.handshakes, stage, &context)
     }
 
     /// Whether the signature covers what identifies the events of this source. If not, whoever can repeat a
@@ -188,12 +238,14 @@ impl Verifier {
         }
         let context = self.context(*request);
         let (variant, keys) = self.variant(&context)?;
-        let (secret_index, signed_at) = match self.provider.order {
-            Order::SignatureFirst => self.signature_first(variant, keys, &context, now)?,
-            Order::FormFirst => self.form_first(variant, keys, &context, now)?,
+        let proof = match (self.provider.order, &variant.each) {
+            (Order::FormFirst, _) => self.form_first(variant, keys, &context, now)?,
+            (Order::SignatureFirst, None) => self.signature_first(variant, keys, &context, now)?,
+            (Order::SignatureFirst, Some(pointer)) => {
+                self.each_item(variant, pointer, keys, &context, now)?
+            }
         };
-        let skew_micros = signed_at.map(|signed_at| now.saturating_sub(signed_at));
-        Ok(Verified { verifier: self, request: *request, secret_index, signed_at, skew_micros })
+        Ok(Verified { verifier: self, request: *request, now, proof })
     }
 
     fn signature_first(
@@ -202,20 +254,45 @@ impl Verifier {
         keys: &[Option<Key>],
         context: &Context<'_>,
         now: i64,
-    ) -> Result<Trust, Fault> {
-        let Match { secret_index, fields } = authenticate(variant, keys, context)?;
+    ) -> Result<Proof, Fault> {
+        let found = variant.scheme.authenticate(keys, context)?;
         let fields: Vec<(&str, &[u8])> =
-            fields.iter().map(|(name, value)| (name.as_str(), value.as_slice())).collect();
-        let context = context.with_fields(&fields);
-        for check in &variant.checks {
-            if !check.holds(&context)? {
-                return Err(Fault::new(Reason::CheckDiffers, check.left.to_string()));
-            }
+            found.fields.iter().map(|(name, value)| (name.as_str(), value.as_slice())).collect();
+        let context = Context { claims: found.claims.as_deref(), ..context.with_fields(&fields) };
+        run_checks(variant, &context)?;
+        if let (Scheme::Jwt(jwt), Some(claims)) = (&variant.scheme, &found.claims) {
+            freshness::check_lifetime(claims, now, jwt.leeway_s)?;
         }
-        let Some(freshness) = &variant.freshness else { return Ok((secret_index, None)) };
-        let signed_at = freshness.read(&context)?;
-        freshness.check(signed_at, now, self.options.tolerance_s)?;
-        Ok((secret_index, Some(signed_at.micros())))
+        let signed_at = match &variant.freshness {
+            None => None,
+            Some(freshness) => {
+                let signed_at = freshness.read(&context)?;
+                freshness.check(signed_at, now, self.options.tolerance_s)?;
+                Some(signed_at.micros())
+            }
+        };
+        Ok(Proof { secret_index: found.secret_index, signed_at, claims: found.claims, items: Vec::new() })
+    }
+
+    /// Every item of a batch has to be proved; which secret did it is that of the first.
+    fn each_item(
+        &self,
+        variant: &Variant,
+        pointer: &Pointer,
+        keys: &[Option<Key>],
+        context: &Context<'_>,
+        now: i64,
+    ) -> Result<Proof, Fault> {
+        let items = pointer.items(&context.document(), ITEMS_MAX).filter(|items| !items.is_empty());
+        let items = items.ok_or_else(|| Fault::new(Reason::SignatureMissing, "the array of items"))?;
+        let mut first = None;
+        for item in &items {
+            let context = Context { item: Some(item), ..*context };
+            let proof = self.signature_first(variant, keys, &context, now)?;
+            first.get_or_insert(proof);
+        }
+        let first = first.ok_or_else(|| Fault::from(Reason::SignatureMissing))?;
+        Ok(Proof { items, ..first })
     }
 
     fn form_first(
@@ -224,20 +301,17 @@ impl Verifier {
         keys: &[Option<Key>],
         context: &Context<'_>,
         now: i64,
-    ) -> Result<Trust, Fault> {
+    ) -> Result<Proof, Fault> {
         self.check_id(context)?;
         let signed_at = variant.freshness.as_ref().map(|freshness| freshness.read(context)).transpose()?;
         self.check_body_length(context.request.body.len())?;
         if let (Some(freshness), Some(signed_at)) = (&variant.freshness, signed_at) {
             freshness.check(signed_at, now, self.options.tolerance_s)?;
         }
-        let found = authenticate(variant, keys, context)?;
-        for check in &variant.checks {
-            if !check.holds(context)? {
-                return Err(Fault::new(Reason::CheckDiffers, check.left.to_string()));
-            }
-        }
-        Ok((found.secret_index, signed_at.map(crate::freshness::SignedAt::micros)))
+        let found = variant.scheme.authenticate(keys, context)?;
+        run_checks(variant, context)?;
+        let signed_at = signed_at.map(SignedAt::micros);
+        Ok(Proof { secret_index: found.secret_index, signed_at, claims: found.claims, items: Vec::new() })
     }
 
     fn check_id(&self, context: &Context<'_>) -> Result<(), Fault> {
@@ -276,6 +350,10 @@ impl Verifier {
     }
 
     fn reject(&self, fault: Fault) -> Rejection {
+        if fault.reason == Reason::KeyNotAtHand {
+            let class = RejectionClass::Unavailable;
+            return Rejection { reason: fault.reason, class, part: fault.part, age_micros: None };
+        }
         let form = match self.provider.order {
             Order::SignatureFirst => fault.reason == Reason::Method,
             Order::FormFirst => fault.reason.is_form(),
@@ -286,27 +364,70 @@ impl Verifier {
 
     fn context<'r>(&'r self, request: Request<'r>) -> Context<'r> {
         Context {
-            request,
             registered_url: self.options.url.as_deref(),
             payload: self.provider.payload.as_ref(),
-            fields: &[],
+            conf: Some(&self.options.conf),
+            keys: self.options.key_source.as_deref(),
+            ..Context::of(request)
         }
+    }
+
+    /// The key for answers that have to show that we know the secret: that of the secret which matched, else of
+    /// the first.
+    fn answering_key(&self, secret_index: Option<usize>) -> Option<&hmac::Key> {
+        let keys = self.keys.iter().flat_map(|keys| keys.get(secret_index.unwrap_or_default()));
+        keys.flatten().find_map(Key::hmac)
     }
 }
 
-/// Which secret matched, and when the request was signed.
-type Trust = (Option<usize>, Option<i64>);
+/// How a request was proved.
+#[derive(Debug, Clone)]
+struct Proof {
+    secret_index: Option<usize>,
+    signed_at: Option<i64>,
+    claims: Option<Vec<u8>>,
+    /// The items of a batch, each proved by itself.
+    items: Vec<Vec<u8>>,
+}
+
+fn check_options(provider: &Provider, options: &VerifyOptions) -> Result<(), VerifierError> {
+    let name = || provider.name.clone();
+    match options.tolerance_s {
+        Some(_) if !provider.has_timestamp() => return Err(VerifierError::UselessTolerance(name())),
+        Some(tolerance) if tolerance > TOLERANCE_S_MAX => return Err(VerifierError::Tolerance(tolerance)),
+        _ => {}
+    }
+    if matches!(options.identity, IdentityRule::Provider) && !provider.has_id() {
+        return Err(VerifierError::NoIdentity(name()));
+    }
+    if let Some(key) = options.conf.keys().find(|key| !provider.conf.contains_key(*key)) {
+        return Err(VerifierError::UnknownConf { name: name(), key: key.clone() });
+    }
+    let is_blank = |key: &str| options.conf.get(key).is_none_or(|value| value.trim().is_empty());
+    if let Some((key, what, _)) = provider.conf().find(|(key, _, needed)| *needed && is_blank(key)) {
+        return Err(VerifierError::NoConf { name: name(), key: key.to_owned(), what: what.to_owned() });
+    }
+    if provider.publishes_keys() && options.key_source.is_none() {
+        return Err(VerifierError::NoKeySource(name()));
+    }
+    Ok(())
+}
+
+fn run_checks(variant: &Variant, context: &Context<'_>) -> Result<(), Fault> {
+    if variant.listed.as_ref().is_some_and(|listed| !listed.holds(context)) {
+        return Err(Fault::new(Reason::TimestampMissing, "the list of signed headers"));
+    }
+    for check in &variant.checks {
+        if !check.holds(context)? {
+            return Err(Fault::new(Reason::CheckDiffers, check.left.to_string()));
+        }
+    }
+    Ok(())
+}
 
 fn keys(variant: &Variant, secrets: &[Secret]) -> Vec<Option<Key>> {
     // A secret that fits another variant only has no key here; that it fits one was checked before.
     secrets.iter().map(|secret| variant.scheme.derive(secret).ok().flatten()).collect()
-}
-
-fn authenticate(variant: &Variant, keys: &[Option<Key>], context: &Context<'_>) -> Result<Match, Fault> {
-    match variant.scheme.authenticate(keys, context)? {
-        Proof::Held(found) => Ok(found),
-        Proof::NotAsked => Ok(Match { secret_index: None, fields: Vec::new() }),
-    }
 }
 
 impl Check {
@@ -324,25 +445,24 @@ impl Check {
 pub struct Verified<'a> {
     verifier: &'a Verifier,
     request: Request<'a>,
-    secret_index: Option<usize>,
-    signed_at: Option<i64>,
-    skew_micros: Option<i64>,
+    now: i64,
+    proof: Proof,
 }
 
 impl<'a> Verified<'a> {
-    /// Which of the source's secrets matched; none for a provider that does not sign.
+    /// Which of the source's secrets matched; none for a provider that does not sign, or publishes its keys.
     pub fn secret_index(&self) -> Option<usize> {
-        self.secret_index
+        self.proof.secret_index
     }
 
     /// When the provider signed, in Unix microseconds; none for a provider that signs no time.
     pub fn signed_at(&self) -> Option<i64> {
-        self.signed_at
+        self.proof.signed_at
     }
 
     /// How long before the arrival that was, in microseconds; negative if the sender's clock is ahead.
     pub fn skew_micros(&self) -> Option<i64> {
-        self.skew_micros
+        self.proof.signed_at.map(|signed_at| self.now.saturating_sub(signed_at))
     }
 
     /// The request.
@@ -354,10 +474,15 @@ impl<'a> Verified<'a> {
     /// is no event.
     pub fn handshake(&self) -> Option<HandshakeAnswer> {
         let handshakes = &self.verifier.provider.handshakes;
-        handshake::answer(handshakes, Auth::Signature, &self.verifier.context(self.request))
+        if handshakes.is_empty() {
+            return None;
+        }
+        let hmac = self.verifier.answering_key(self.proof.secret_index);
+        handshake::answer(handshakes, Stage::Verified, &Context { hmac, ..self.context() })
     }
 
-    /// Which event this is.
+    /// Which event this is. A batch whose items have an id each is one event with all of their ids, so that none
+    /// is lost.
     ///
     /// # Errors
     ///
@@ -365,17 +490,37 @@ impl<'a> Verified<'a> {
     /// fall-back to another rule.
     pub fn identify(&self) -> Result<Identified, IdentifyError> {
         let Verifier { provider, options, .. } = self.verifier;
-        let context = self.verifier.context(self.request);
-        let form = provider.id_form.as_ref();
+        let context = self.context();
+        let context = Context { item: self.proof.items.first().map(Vec::as_slice), ..context };
         let event_type = match &options.event_type {
             Some(template) => identity::metadata(std::slice::from_ref(template), &context),
             None => identity::metadata(&provider.kind, &context),
         };
         Ok(Identified {
             scope: provider.id.scope(&context)?,
-            event_id: identity::event_id(&options.identity, &provider.id, form, &context)?,
+            event_id: self.event_id(&context)?,
             event_type,
             account: identity::metadata(&provider.account, &context),
         })
+    }
+
+    fn event_id(&self, context: &Context<'_>) -> Result<Option<Vec<u8>>, IdentifyError> {
+        let Verifier { provider, options, .. } = self.verifier;
+        let id = |context: &Context<'_>| {
+            identity::event_id(&options.identity, &provider.id, provider.id_form.as_ref(), context)
+        };
+        match &self.proof.items[..] {
+            [] | [_] => id(context),
+            items => {
+                let of = |item: &Vec<u8>| id(&Context { item: Some(item), ..*context });
+                let ids = items.iter().map(of).collect::<Result<Option<Vec<_>>, _>>()?;
+                Ok(ids.map(|ids| identity::batch(&ids)))
+            }
+        }
+    }
+
+    fn context(&self) -> Context<'_> {
+        let equal_repeats = self.verifier.provider.order == Order::SignatureFirst;
+        Context { claims: self.proof.claims.as_deref(), equal_repeats, ..self.verifier.context(self.request) }
     }
 }

@@ -38,6 +38,11 @@ impl When {
         })
     }
 
+    /// The methods that it asks for; none for any.
+    pub(crate) fn methods(&self) -> &[String] {
+        &self.methods
+    }
+
     /// Whether all parts hold for this request.
     pub(crate) fn holds(&self, context: &Context<'_>) -> bool {
         let method = context.request.method;

@@ -31,6 +31,12 @@ pub(crate) struct Record {
     #[serde(default)]
     pub(crate) order: Order,
     pub(crate) payload: Option<Spanned<String>>,
+    /// Names of values that a source has to give, each with what it is.
+    #[serde(default)]
+    pub(crate) conf: BTreeMap<String, String>,
+    /// Named templates.
+    #[serde(default, rename = "let")]
+    pub(crate) lets: BTreeMap<String, Spanned<String>>,
     #[serde(default)]
     pub(crate) headers: BTreeMap<String, String>,
     #[serde(default)]
@@ -75,10 +81,27 @@ pub(crate) struct Body {
 pub(crate) struct Scheme {
     pub(crate) kind: Kind,
     pub(crate) hash: Option<Hash>,
+    pub(crate) alg: Option<Algorithm>,
+    /// The algorithms that a JWT may name.
+    #[serde(default)]
+    pub(crate) algs: Vec<JwtAlgorithm>,
     pub(crate) sig: Option<Signature>,
     pub(crate) content: Option<Texts>,
     #[serde(default)]
     pub(crate) key: Key,
+    pub(crate) keysource: Option<KeySource>,
+    /// Where the array is whose items carry a proof each.
+    pub(crate) each: Option<Spanned<String>>,
+    #[serde(default)]
+    pub(crate) claims: BTreeMap<String, OneOrMany>,
+    #[serde(default)]
+    pub(crate) claims_if_body: BTreeMap<String, OneOrMany>,
+    #[serde(default)]
+    pub(crate) require: Vec<String>,
+    #[serde(default)]
+    pub(crate) leeway: u32,
+    #[serde(default)]
+    pub(crate) ignore_pad: bool,
     pub(crate) timestamp: Option<Timestamp>,
     #[serde(default)]
     pub(crate) checks: BTreeMap<String, String>,
@@ -90,9 +113,68 @@ pub(crate) struct Scheme {
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Kind {
     Hmac,
+    Hash,
+    Ed25519,
+    Ecdsa,
+    Rsa,
+    Jwt,
     Token,
     Basic,
     None,
+}
+
+/// A signature algorithm with a public key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+pub(crate) enum Algorithm {
+    #[serde(rename = "ed25519")]
+    Ed25519,
+    #[serde(rename = "ecdsa-p256-sha1")]
+    EcdsaP256Sha1,
+    #[serde(rename = "ecdsa-p256-sha256")]
+    EcdsaP256Sha256,
+    #[serde(rename = "rsa-pkcs1-sha1")]
+    RsaSha1,
+    #[serde(rename = "rsa-pkcs1-sha256")]
+    RsaSha256,
+    #[serde(rename = "rsa-pkcs1-sha512")]
+    RsaSha512,
+}
+
+/// An algorithm of RFC 7518, or EdDSA of RFC 8037.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+pub(crate) enum JwtAlgorithm {
+    HS256,
+    HS384,
+    HS512,
+    RS256,
+    ES256,
+    EdDSA,
+}
+
+/// Where the keys are that the provider publishes.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct KeySource {
+    pub(crate) from: KeyForm,
+    pub(crate) kid: Option<String>,
+    pub(crate) url: Option<String>,
+    #[serde(default)]
+    pub(crate) hosts: Vec<String>,
+    #[serde(default)]
+    pub(crate) suffix: String,
+    /// For keys that are fetched one by one: the place of the key in the answer.
+    pub(crate) pointer: Option<String>,
+}
+
+/// What a document with keys is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+pub(crate) enum KeyForm {
+    #[serde(rename = "jwks")]
+    Jwks,
+    #[serde(rename = "keyid")]
+    KeyId,
+    #[serde(rename = "cert_url")]
+    CertUrl,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -118,10 +200,21 @@ pub(crate) struct Signature {
     pub(crate) from: usize,
     #[serde(default)]
     pub(crate) multi: bool,
+    /// Fields that stand beside the signature when we sign.
+    #[serde(default)]
+    pub(crate) beside: BTreeMap<String, String>,
+    /// The text is a JSON object in base64, and its members are the fields.
+    pub(crate) wrap: Option<Wrap>,
     /// Whether other spellings of the same bytes count; for senders without a record, whose habits nobody wrote
     /// down.
     #[serde(skip)]
     pub(crate) any_spelling: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Wrap {
+    Base64Json,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -134,16 +227,32 @@ pub(crate) struct Key {
     #[serde(default)]
     pub(crate) append: String,
     pub(crate) digest: Option<Hash>,
+    pub(crate) normalize: Option<Normal>,
+}
+
+/// A normal form of Unicode.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+pub(crate) enum Normal {
+    #[serde(rename = "NFKD")]
+    Nfkd,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "kebab-case")]
 pub(crate) enum Coding {
     /// The bytes of the text.
     #[default]
     Utf8,
     Base64,
     Hex,
+    /// A public key in PEM.
+    Pem,
+    /// The DER of a `SubjectPublicKeyInfo` in base64, without the lines of PEM.
+    SpkiBase64,
+    /// The 32 bytes of an Ed25519 key in hex digits.
+    RawHex,
+    /// The same in base64.
+    RawBase64,
 }
 
 #[derive(Debug, Deserialize)]
@@ -255,7 +364,20 @@ pub(crate) struct Handshake {
     pub(crate) auth: Auth,
     #[serde(default)]
     pub(crate) check: BTreeMap<String, String>,
+    /// The status if a check fails.
+    #[serde(default = "forbidden")]
+    pub(crate) fail: u16,
+    /// The secret that the provider hands over.
+    pub(crate) store: Option<String>,
+    /// The address to call, which must be on one of `fetch_hosts`.
+    pub(crate) fetch: Option<String>,
+    #[serde(default)]
+    pub(crate) fetch_hosts: Vec<String>,
     pub(crate) respond: Respond,
+}
+
+fn forbidden() -> u16 {
+    403
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -297,6 +419,8 @@ pub(crate) struct Ack {
     pub(crate) body: Option<String>,
     pub(crate) content_type: Option<String>,
     pub(crate) timeout_s: Option<u32>,
+    /// The status that this provider wants for a signature that does not hold.
+    pub(crate) reject: Option<u16>,
     pub(crate) confidence: Option<Confidence>,
     #[serde(default)]
     pub(crate) note: String,
@@ -309,6 +433,10 @@ pub(crate) struct Sample {
     #[serde(default = "json")]
     pub(crate) content_type: String,
     pub(crate) id: String,
+    #[serde(default)]
+    pub(crate) before: String,
+    #[serde(default)]
+    pub(crate) after: String,
     pub(crate) body: String,
 }
 

@@ -3,8 +3,8 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
+use super::Match;
 use super::dispatch::TokenKey;
-use super::{Match, Proof};
 use crate::request::Lookup;
 use crate::secret::SecretError;
 use crate::template::Context;
@@ -37,7 +37,7 @@ impl Basic {
         &self,
         keys: &[Option<&TokenKey>],
         context: &Context<'_>,
-    ) -> Result<Proof, Fault> {
+    ) -> Result<Match, Fault> {
         let text = match context.request.header(HEADER) {
             Lookup::Absent => return Err(Fault::new(Reason::SignatureMissing, PART)),
             Lookup::Repeated => return Err(Fault::new(Reason::PartRepeated, PART)),
@@ -45,7 +45,7 @@ impl Basic {
         };
         let credentials = credentials(&text).ok_or_else(|| Fault::new(Reason::SignatureMalformed, PART))?;
         match TokenKey::matching(keys, &credentials) {
-            Some(key) => Ok(Proof::Held(Match { secret_index: Some(key), fields: Vec::new() })),
+            Some(key) => Ok(Match::with_fields(key, &[])),
             None => Err(Fault::new(Reason::SignatureDiffers, PART)),
         }
     }

@@ -2,8 +2,10 @@
 
 use aws_lc_rs::constant_time::verify_slices_are_equal;
 use aws_lc_rs::{digest, hmac};
+use zeroize::Zeroizing;
 
-use super::{Basic, Hmac, Locator, Token};
+use super::{Asymmetric, Basic, Hashed, Hmac, Jwt, Locator, PublicKeyRule, Token};
+use crate::keys::{KeyFinder, PublicKey};
 use crate::secret::{Secret, SecretError};
 use crate::template::{Context, Slot, Template, Variable};
 use crate::verdict::Fault;
@@ -12,6 +14,9 @@ use crate::verdict::Fault;
 #[derive(Debug, Clone)]
 pub(crate) enum Scheme {
     Hmac(Hmac),
+    Hash(Hashed),
+    Asymmetric(Asymmetric),
+    Jwt(Jwt),
     Token(Token),
     Basic(Basic),
     None,
@@ -21,57 +26,91 @@ pub(crate) enum Scheme {
 #[derive(Clone)]
 pub(crate) enum Key {
     Hmac(Box<hmac::Key>),
+    Secret(Zeroizing<Vec<u8>>),
+    Public(PublicKey),
     Token(TokenKey),
 }
 
 /// What proved a request.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Match {
     /// Which secret, where there are secrets.
     pub(crate) secret_index: Option<usize>,
     /// The fields that stood beside the signature which matched.
     pub(crate) fields: Vec<(String, Vec<u8>)>,
+    /// The claims of a token, as JSON.
+    pub(crate) claims: Option<Vec<u8>>,
 }
 
-/// That a request is authentic, as far as its scheme can tell.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Proof {
-    /// A signature held.
-    Held(Match),
-    /// The scheme asks for none.
-    NotAsked,
+impl Match {
+    pub(crate) fn with_fields(secret_index: usize, fields: &[(&str, &[u8])]) -> Self {
+        let fields = fields.iter().map(|(name, value)| ((*name).to_owned(), value.to_vec())).collect();
+        Self { secret_index: Some(secret_index), fields, claims: None }
+    }
 }
 
 impl Scheme {
-    /// Whether a source needs at least one secret.
+    /// Whether a source needs at least one secret, or a public key in its place.
     pub(crate) fn needs_secret(&self) -> bool {
-        !matches!(self, Self::None)
+        !matches!(self, Self::None) && self.key_finder().is_none()
+    }
+
+    /// Whether the secret is one that both sides have, so that anybody can make one up.
+    pub(crate) fn shares_secret(&self) -> bool {
+        match self {
+            Self::Hmac(_) | Self::Hash(_) | Self::Token(_) | Self::Basic(_) => true,
+            Self::Jwt(scheme) => scheme.key.is_none(),
+            Self::Asymmetric(_) | Self::None => false,
+        }
+    }
+
+    /// Where the keys are that the provider publishes, if it does.
+    pub(crate) fn key_finder(&self) -> Option<&KeyFinder> {
+        let rule = match self {
+            Self::Asymmetric(scheme) => Some(&scheme.key),
+            Self::Jwt(scheme) => scheme.key.as_ref(),
+            _ => None,
+        };
+        match rule? {
+            PublicKeyRule::Published(finder) => Some(finder),
+            PublicKeyRule::Given { .. } => None,
+        }
     }
 
     /// The key for a secret; none if the scheme takes none.
     pub(crate) fn derive(&self, secret: &Secret) -> Result<Option<Key>, SecretError> {
+        let secret = secret.expose();
         match self {
-            Self::Hmac(scheme) => scheme.derive(secret.expose()).map(|key| Some(Key::Hmac(Box::new(key)))),
-            Self::Token(scheme) => scheme.derive(secret.expose()).map(|key| Some(Key::Token(key))),
-            Self::Basic(scheme) => scheme.derive(secret.expose()).map(|key| Some(Key::Token(key))),
+            Self::Hmac(scheme) => scheme.derive(secret).map(|key| Some(Key::Hmac(Box::new(key)))),
+            Self::Hash(scheme) => scheme.derive(secret).map(|key| Some(Key::Secret(key))),
+            Self::Asymmetric(scheme) => scheme.key.derive(secret).map(|key| key.map(Key::Public)),
+            Self::Jwt(scheme) => scheme.derive(secret),
+            Self::Token(scheme) => scheme.derive(secret).map(|key| Some(Key::Token(key))),
+            Self::Basic(scheme) => scheme.derive(secret).map(|key| Some(Key::Token(key))),
             Self::None => Ok(None),
         }
     }
 
     /// Whether one of the keys proves the request. A key that a secret cannot give is `None` in the list.
-    pub(crate) fn authenticate(&self, keys: &[Option<Key>], context: &Context<'_>) -> Result<Proof, Fault> {
+    pub(crate) fn authenticate(&self, keys: &[Option<Key>], context: &Context<'_>) -> Result<Match, Fault> {
         match self {
             Self::Hmac(scheme) => scheme.authenticate(&each(keys, Key::hmac), context),
+            Self::Hash(scheme) => scheme.authenticate(&each(keys, Key::secret), context),
+            Self::Asymmetric(scheme) => scheme.authenticate(&each(keys, Key::public), context),
+            Self::Jwt(scheme) => scheme.authenticate(keys, context),
             Self::Token(scheme) => scheme.authenticate(&each(keys, Key::token), context),
             Self::Basic(scheme) => scheme.authenticate(&each(keys, Key::token), context),
-            Self::None => Ok(Proof::NotAsked),
+            Self::None => Ok(Match::default()),
         }
     }
 
     /// Where signatures are, for schemes that have a place for them.
     pub(crate) fn locator(&self) -> Option<&Locator> {
         match self {
-            Self::Hmac(scheme) => Some(&scheme.locator),
+            Self::Hmac(scheme) => Some(&scheme.signed.locator),
+            Self::Hash(scheme) => Some(&scheme.signed.locator),
+            Self::Asymmetric(scheme) => Some(&scheme.signed.locator),
+            Self::Jwt(scheme) => Some(&scheme.locator),
             Self::Token(scheme) => Some(&scheme.locator),
             Self::Basic(_) | Self::None => None,
         }
@@ -79,43 +118,100 @@ impl Scheme {
 
     /// Whether everything that the template names is covered by the signature, whichever content matched.
     pub(crate) fn signs(&self, template: &Template) -> bool {
-        let contents = self.contents();
-        let covers = |content: &Template, variable: &Variable| {
-            let mut slots = content.slots().into_iter();
-            slots.any(|slot| {
-                slot.variable == *variable || (slot.variable == Variable::Body && variable.is_in_body())
-            })
+        let slots = template.slots();
+        let is_claim = |slot: &&Slot| matches!(slot.variable, Variable::Claim(_));
+        match self {
+            Self::Jwt(scheme) => {
+                let bound: Vec<_> = scheme.bound().flat_map(Template::slots).collect();
+                // A token that is the body covers it all.
+                let is_body = scheme.locator.place().variable == Variable::Body;
+                let signed = |slot: &&Slot| {
+                    is_claim(slot) || (is_body && slot.variable.is_in_body()) || covers(&bound, slot)
+                };
+                slots.iter().all(signed)
+            }
+            _ => {
+                let contents: Vec<Vec<&Slot>> =
+                    self.contents().iter().map(|content| content.slots()).collect();
+                let signed = |slot: &&Slot| contents.iter().all(|content| covers(content, slot));
+                !contents.is_empty() && slots.iter().all(signed)
+            }
+        }
+    }
+
+    /// Whether the signature covers the body as a whole.
+    pub(crate) fn signs_body(&self) -> bool {
+        let has_body = |slots: Vec<&Slot>| {
+            slots.iter().any(|slot| slot.variable == Variable::Body && !slot.has_filter("crc32"))
         };
-        let signed = |slot: &&Slot| contents.iter().all(|content| covers(content, &slot.variable));
-        !contents.is_empty() && template.slots().iter().all(signed)
+        match self {
+            Self::Jwt(scheme) => {
+                scheme.locator.place().variable == Variable::Body
+                    || has_body(scheme.bound().flat_map(Template::slots).collect())
+            }
+            _ => {
+                let contents = self.contents();
+                !contents.is_empty() && contents.iter().all(|content| has_body(content.slots()))
+            }
+        }
     }
 
     /// The templates of what is signed.
     pub(crate) fn contents(&self) -> &[Template] {
         match self {
-            Self::Hmac(scheme) => &scheme.contents,
-            Self::Token(_) | Self::Basic(_) | Self::None => &[],
+            Self::Hmac(scheme) => &scheme.signed.contents,
+            Self::Hash(scheme) => &scheme.signed.contents,
+            Self::Asymmetric(scheme) => &scheme.signed.contents,
+            Self::Jwt(_) | Self::Token(_) | Self::Basic(_) | Self::None => &[],
         }
     }
+
+    /// Every template in it, for what a record has to say about its variables.
+    pub(crate) fn templates(&self) -> Vec<&Template> {
+        let claims = match self {
+            Self::Jwt(scheme) => {
+                scheme.claims.iter().chain(&scheme.claims_if_body).flat_map(|claim| &claim.values).collect()
+            }
+            _ => Vec::new(),
+        };
+        let finder = self.key_finder().into_iter().flat_map(KeyFinder::templates);
+        self.contents().iter().chain(claims).chain(finder).collect()
+    }
+}
+
+/// Whether a value is among what is signed, or is part of a body that is. A checksum covers nothing: whoever
+/// wants to can make another body that has it.
+fn covers(content: &[&Slot], wanted: &Slot) -> bool {
+    content.iter().filter(|slot| !slot.has_filter("crc32")).any(|slot| {
+        slot.variable == wanted.variable
+            || (matches!(slot.variable, Variable::Body | Variable::Document) && wanted.variable.is_in_body())
+            || (slot.variable == Variable::Form
+                && matches!(wanted.variable, Variable::FormField(_) | Variable::Json(_)))
+    })
 }
 
 impl Key {
-    fn hmac(&self) -> Option<&hmac::Key> {
-        match self {
-            Self::Hmac(key) => Some(key),
-            Self::Token(_) => None,
-        }
+    pub(crate) fn hmac(&self) -> Option<&hmac::Key> {
+        if let Self::Hmac(key) = self { Some(key) } else { None }
+    }
+
+    fn secret(&self) -> Option<&[u8]> {
+        if let Self::Secret(key) = self { Some(key) } else { None }
+    }
+
+    fn public(&self) -> Option<&PublicKey> {
+        if let Self::Public(key) = self { Some(key) } else { None }
     }
 
     fn token(&self) -> Option<&TokenKey> {
-        match self {
-            Self::Token(key) => Some(key),
-            Self::Hmac(_) => None,
-        }
+        if let Self::Token(key) = self { Some(key) } else { None }
     }
 }
 
-fn each<'k, T>(keys: &'k [Option<Key>], pick: impl Fn(&'k Key) -> Option<&'k T>) -> Vec<Option<&'k T>> {
+fn each<'k, T: ?Sized>(
+    keys: &'k [Option<Key>],
+    pick: impl Fn(&'k Key) -> Option<&'k T>,
+) -> Vec<Option<&'k T>> {
     keys.iter().map(|key| key.as_ref().and_then(&pick)).collect()
 }
 

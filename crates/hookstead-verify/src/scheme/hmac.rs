@@ -4,10 +4,10 @@ use aws_lc_rs::constant_time::verify_slices_are_equal;
 use aws_lc_rs::{digest, hmac};
 use serde::Deserialize;
 
-use super::{KeyRule, Locator, Match, Proof};
+use super::{KeyRule, Match, Signed};
 use crate::secret::SecretError;
-use crate::template::{Context, Pieces, Template, Unresolved};
-use crate::verdict::{Fault, Reason};
+use crate::template::{Context, Pieces};
+use crate::verdict::Fault;
 
 /// A hash function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -19,7 +19,7 @@ pub(crate) enum Hash {
 }
 
 impl Hash {
-    fn hmac(self) -> hmac::Algorithm {
+    pub(crate) fn hmac(self) -> hmac::Algorithm {
         match self {
             Self::Sha1 => hmac::HMAC_SHA1_FOR_LEGACY_USE_ONLY,
             Self::Sha256 => hmac::HMAC_SHA256,
@@ -40,9 +40,7 @@ impl Hash {
 #[derive(Debug, Clone)]
 pub(crate) struct Hmac {
     pub(crate) hash: Hash,
-    pub(crate) locator: Locator,
-    /// Any of these may be what was signed.
-    pub(crate) contents: Vec<Template>,
+    pub(crate) signed: Signed,
     pub(crate) key: KeyRule,
 }
 
@@ -52,35 +50,13 @@ impl Hmac {
         Ok(hmac::Key::new(self.hash.hmac(), &self.key.derive(secret)?))
     }
 
-    /// Compares every candidate with every key over every content, whether one has matched already or not.
+    /// Compares every candidate with every key over every content.
     pub(crate) fn authenticate(
         &self,
         keys: &[Option<&hmac::Key>],
         context: &Context<'_>,
-    ) -> Result<Proof, Fault> {
-        let texts = self.locator.texts(context)?;
-        let mut found = None;
-        let mut signed = false;
-        let mut unresolved = None;
-        for group in self.locator.groups(&texts)? {
-            let context = context.with_fields(&group.fields);
-            for content in &self.contents {
-                match content.resolve(&context) {
-                    Ok(content) => {
-                        signed = true;
-                        let key = self.matching_key(keys, &content, &group.candidates);
-                        let fields = || group.fields.iter().map(owned).collect();
-                        found = found.or(key.map(|key| Match { secret_index: Some(key), fields: fields() }));
-                    }
-                    Err(missing) => unresolved = Some(missing),
-                }
-            }
-        }
-        match (found, unresolved) {
-            (Some(found), _) => Ok(Proof::Held(found)),
-            (None, Some(missing)) if !signed => Err(fault(missing)),
-            (None, _) => Err(self.locator.fault(Reason::SignatureDiffers)),
-        }
+    ) -> Result<Match, Fault> {
+        self.signed.find(context, |content, candidates| self.matching_key(keys, content, candidates))
     }
 
     fn matching_key(
@@ -93,7 +69,7 @@ impl Hmac {
         for (index, key) in keys.iter().enumerate() {
             let Some(key) = key else { continue };
             let tag = sign(key, content);
-            let expected = self.locator.expected(tag.as_ref());
+            let expected = self.signed.locator.expected(tag.as_ref());
             for candidate in candidates {
                 let equal = verify_slices_are_equal(candidate, &expected).is_ok();
                 found = found.or(equal.then_some(index));
@@ -104,9 +80,7 @@ impl Hmac {
 
     /// The signature over the first content.
     pub(crate) fn sign(&self, key: &hmac::Key, context: &Context<'_>) -> Result<Vec<u8>, Fault> {
-        let content =
-            self.contents.first().map(|content| content.resolve(context)).transpose().map_err(fault)?;
-        Ok(sign(key, &content.unwrap_or_default()).as_ref().to_vec())
+        Ok(sign(key, &self.signed.content(context)?).as_ref().to_vec())
     }
 }
 
@@ -115,16 +89,4 @@ fn sign(key: &hmac::Key, content: &Pieces<'_>) -> hmac::Tag {
     let mut hash = hmac::Context::with_key(key);
     content.iter().for_each(|piece| hash.update(piece));
     hash.sign()
-}
-
-fn owned((name, value): &(&str, &[u8])) -> (String, Vec<u8>) {
-    ((*name).to_owned(), value.to_vec())
-}
-
-pub(crate) fn fault(unresolved: Unresolved) -> Fault {
-    match unresolved {
-        Unresolved::Absent(part) if part == "url" => Fault::new(Reason::UrlMissing, part),
-        Unresolved::Absent(part) => Fault::new(Reason::PartMissing, part),
-        Unresolved::Repeated(part) => Fault::new(Reason::PartRepeated, part),
-    }
 }

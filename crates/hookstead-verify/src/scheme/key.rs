@@ -1,13 +1,14 @@
-//! From a secret as a person has it to the bytes of a key: strip, decode, append, digest.
+//! From a secret as a person has it to the bytes of a key: strip, decode, normalize, append, digest.
 
 use aws_lc_rs::digest;
 use base64::Engine as _;
 use base64::alphabet;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+use icu_normalizer::DecomposingNormalizerBorrowed as DecomposingNormalizer;
 use zeroize::Zeroizing;
 
 use super::Hash;
-use crate::record::raw::{self, Coding};
+use crate::record::raw::{self, Coding, Normal};
 use crate::secret::SecretError;
 
 /// Secrets are copied by people, so a lost `=` is forgiven; nothing else is.
@@ -24,6 +25,7 @@ pub(crate) struct KeyRule {
     decode_unprefixed: Coding,
     append: Vec<u8>,
     digest: Option<Hash>,
+    normalize: Option<Normal>,
     bytes_min: usize,
 }
 
@@ -37,15 +39,25 @@ impl KeyRule {
             decode_unprefixed: raw.decode_unprefixed.unwrap_or(decode),
             append: raw.append.clone().into_bytes(),
             digest: raw.digest,
+            normalize: raw.normalize,
             bytes_min,
         }
     }
 
     /// The key's bytes.
     pub(crate) fn derive(&self, secret: &[u8]) -> Result<Zeroizing<Vec<u8>>, SecretError> {
-        let stripped = self.strip.iter().find_map(|prefix| secret.strip_prefix(prefix.as_bytes()));
-        let coding = if stripped.is_some() { self.decode } else { self.decode_unprefixed };
-        let mut key = Zeroizing::new(decode(coding, stripped.unwrap_or(secret))?);
+        if secret.starts_with(b"-----BEGIN") {
+            return Err(SecretError::WrongKind { prefix: "-----BEGIN", what: "a PEM file" });
+        }
+        let bare = |text, prefix: &String| <[u8]>::strip_prefix(text, prefix.as_bytes()).unwrap_or(text);
+        let stripped = self.strip.iter().fold(secret, bare);
+        let coding = if stripped.len() < secret.len() { self.decode } else { self.decode_unprefixed };
+        let mut key = Zeroizing::new(decode(coding, stripped)?);
+        if self.normalize == Some(Normal::Nfkd) {
+            let text = std::str::from_utf8(&key).map_err(|_| SecretError::Undecodable("UTF-8"))?;
+            let normal = DecomposingNormalizer::new_nfkd().normalize(text);
+            key = Zeroizing::new(normal.into_owned().into_bytes());
+        }
         if key.len() < self.bytes_min {
             return Err(SecretError::TooShort { bytes: key.len(), bytes_min: self.bytes_min });
         }
@@ -62,6 +74,10 @@ fn decode(coding: Coding, text: &[u8]) -> Result<Vec<u8>, SecretError> {
         Coding::Utf8 => Ok(text.to_vec()),
         Coding::Base64 => BASE64.decode(text).map_err(|_| SecretError::Undecodable("base64")),
         Coding::Hex => hex::decode(text).map_err(|_| SecretError::Undecodable("hex digits")),
+        // Refused when the record is read: these are codings of public keys.
+        Coding::Pem | Coding::SpkiBase64 | Coding::RawHex | Coding::RawBase64 => {
+            Err(SecretError::Undecodable("a shared secret"))
+        }
     }
 }
 
@@ -78,6 +94,9 @@ mod tests {
     fn keys_are_derived_step_by_step() {
         assert_eq!(derive("", "abcd").unwrap(), b"abcd");
         assert_eq!(derive("append = '&'", "abcd").unwrap(), b"abcd&");
+        assert_eq!(derive("normalize = 'NFKD'", "ﬁé12").unwrap(), "fie\u{301}12".as_bytes());
+        assert_eq!(derive("strip = ['v1,', 'whsec_']", "v1,whsec_abcd").unwrap(), b"abcd");
+        assert!(derive("", "-----BEGIN PUBLIC KEY-----").is_err());
         let base64 = "strip = ['whsec_']\ndecode = 'base64'";
         assert_eq!(derive(base64, "whsec_YWJjZA==").unwrap(), b"abcd");
         assert_eq!(derive(base64, "YWJjZA").unwrap(), b"abcd");

@@ -2,6 +2,7 @@
 //! `v1,<base64> v1,<base64>`, positional lists and repeated headers; and the way back, for signing.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 use base64::Engine as _;
 use base64::alphabet;
@@ -23,6 +24,10 @@ const GROUPS_MAX: usize = 4;
 
 /// Longest text in which signatures are looked for, in bytes.
 const SIGNATURE_BYTES_MAX: usize = 8 * 1024;
+
+/// Between the pairs of an unwrapped list, and between name and value. No member may have control characters.
+const UNWRAPPED_ITEMS: &str = "\u{1e}";
+const UNWRAPPED_PAIRS: &str = "\u{1f}";
 
 /// For base64url, senders disagree on padding; the alphabet and the last bits are still checked.
 const URL_SAFE: GeneralPurpose = GeneralPurpose::new(
@@ -100,11 +105,21 @@ pub(crate) struct Locator {
     groups: Option<String>,
     items: Option<String>,
     separator: Option<String>,
-    names: Vec<String>,
+    names: Vec<Name>,
     positional: Vec<(String, usize)>,
     first: usize,
     multi: bool,
     any_spelling: bool,
+    wrapped: bool,
+    beside: Vec<(String, String)>,
+}
+
+/// The name of the fields that hold signatures.
+#[derive(Debug, Clone)]
+enum Name {
+    Fixed(String),
+    /// What the source's configuration gives under this key.
+    Conf(String),
 }
 
 /// A place in the request, by its name and compiled.
@@ -112,6 +127,8 @@ pub(crate) struct Locator {
 pub(crate) struct Place {
     pub(crate) name: String,
     pub(crate) variable: Variable,
+    /// Whether `variable` is a header's name that any suffix may follow.
+    any_suffix: bool,
 }
 
 /// Signatures that stand together, and the named fields beside them.
@@ -128,7 +145,7 @@ impl Locator {
         if places.is_empty() {
             return Err("`sig` needs `at`, the place of the signature".to_owned());
         }
-        if raw.kv.is_some() == raw.field.0.is_empty() {
+        if (raw.kv.is_some() || raw.wrap.is_some()) == raw.field.0.is_empty() {
             return Err(
                 "`kv` and `field` belong together: the separator, and the name to look for".to_owned()
             );
@@ -136,6 +153,10 @@ impl Locator {
         if [&raw.groups, &raw.items, &raw.kv].into_iter().flatten().any(String::is_empty) {
             return Err("a separator cannot be empty".to_owned());
         }
+        if raw.wrap.is_some() && (raw.kv.is_some() || raw.items.is_some() || raw.groups.is_some()) {
+            return Err("a wrapped signature has no separators of its own".to_owned());
+        }
+        let wrapped = |separator: &str| raw.wrap.map(|_| separator.to_owned());
         Ok(Self {
             places,
             encoding: raw.encoding,
@@ -143,13 +164,15 @@ impl Locator {
             prefix: raw.prefix.clone(),
             prefix_any_case: raw.prefix_ci,
             groups: raw.groups.clone(),
-            items: raw.items.clone(),
-            separator: raw.kv.clone(),
-            names: raw.field.0.clone(),
+            items: raw.items.clone().or_else(|| wrapped(UNWRAPPED_ITEMS)),
+            separator: raw.kv.clone().or_else(|| wrapped(UNWRAPPED_PAIRS)),
+            names: raw.field.0.iter().map(|text| name(text)).collect(),
             positional: raw.positional.iter().map(|(name, index)| (name.clone(), *index)).collect(),
             first: raw.from,
             multi: raw.multi,
             any_spelling: raw.any_spelling,
+            wrapped: raw.wrap.is_some(),
+            beside: raw.beside.clone().into_iter().collect(),
         })
     }
 
@@ -159,6 +182,9 @@ impl Locator {
         for place in &self.places {
             let before = texts.len();
             match &place.variable {
+                Variable::Header(start) if place.any_suffix => {
+                    texts.extend(context.request.header_values_from(start).map(Cow::Borrowed));
+                }
                 Variable::Header(name) => {
                     texts.extend(context.request.header_values(name).map(Cow::Borrowed));
                 }
@@ -168,25 +194,35 @@ impl Locator {
                     Lookup::Repeated => return Err(Fault::new(Reason::PartRepeated, &place.name)),
                 },
             }
-            if texts.len() - before > 1 && !self.multi {
+            if texts.len() - before > 1 && !self.multi && !place.any_suffix {
                 return Err(Fault::new(Reason::PartRepeated, &place.name));
             }
         }
         if texts.is_empty() {
             return Err(self.fault(Reason::SignatureMissing));
         }
-        if texts.iter().map(|text| text.len()).sum::<usize>() > SIGNATURE_BYTES_MAX {
+        // A body that is a token as a whole was bounded when it was received.
+        let in_body = matches!(self.place().variable, Variable::Body);
+        if !in_body && texts.iter().map(|text| text.len()).sum::<usize>() > SIGNATURE_BYTES_MAX {
             return Err(self.fault(Reason::SignatureMalformed));
+        }
+        if self.wrapped {
+            let unwrapped = texts.iter().map(|text| unwrap(text).map(Cow::Owned)).collect::<Option<_>>();
+            return unwrapped.ok_or_else(|| self.fault(Reason::SignatureMalformed));
         }
         Ok(texts)
     }
 
     /// The candidates in these texts, at least one and at most [`CANDIDATES_MAX`].
-    pub(crate) fn groups<'t>(&'t self, texts: &'t [Cow<'_, [u8]>]) -> Result<Vec<Group<'t>>, Fault> {
+    pub(crate) fn groups<'t>(
+        &'t self,
+        texts: &'t [Cow<'_, [u8]>],
+        context: &Context<'_>,
+    ) -> Result<Vec<Group<'t>>, Fault> {
         let mut groups = Vec::new();
         let mut seen = 0;
         for text in texts.iter().flat_map(|text| split(text, self.groups.as_deref())) {
-            let group = self.group(text, &mut seen);
+            let group = self.group(text, &mut seen, context);
             if !group.candidates.is_empty() {
                 groups.push(group);
             }
@@ -198,10 +234,13 @@ impl Locator {
     }
 
     /// Reads one group; `seen` counts candidates whether they can be decoded or not.
-    fn group<'t>(&'t self, text: &'t [u8], seen: &mut usize) -> Group<'t> {
+    fn group<'t>(&'t self, text: &'t [u8], seen: &mut usize, context: &Context<'_>) -> Group<'t> {
         let mut group = Group::default();
+        // A blank after a comma belongs to neither item.
+        let trims = self.items.as_deref().is_some_and(|items| !items.contains(char::is_whitespace));
         for (index, item) in split(text, self.items.as_deref()).enumerate() {
-            match self.read(index, item) {
+            let item = if trims { item.trim_ascii() } else { item };
+            match self.read(index, item, context) {
                 Item::Ignored => {}
                 Item::Field(name, value) => group.fields.push((name, value)),
                 Item::Signature(signature) => {
@@ -216,7 +255,7 @@ impl Locator {
         group
     }
 
-    fn read<'t>(&'t self, index: usize, item: &'t [u8]) -> Item<'t> {
+    fn read<'t>(&'t self, index: usize, item: &'t [u8], context: &Context<'_>) -> Item<'t> {
         if let Some((name, _)) = self.positional.iter().find(|(_, position)| *position == index) {
             return Item::Field(name, item);
         }
@@ -225,7 +264,7 @@ impl Locator {
         };
         let Some((name, value)) = split_once(item, separator.as_bytes()) else { return Item::Ignored };
         match std::str::from_utf8(name) {
-            Ok(name) if self.names.iter().any(|wanted| wanted == name) => Item::Signature(value),
+            Ok(name) if self.names.iter().any(|wanted| wanted.is(name, context)) => Item::Signature(value),
             Ok(name) => Item::Field(name, value),
             Err(_) => Item::Ignored,
         }
@@ -266,18 +305,31 @@ impl Locator {
         &self.places
     }
 
+    /// Fields that we write beside a signature, apart from the time.
+    pub(crate) fn beside(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.beside.iter().map(|(name, value)| (name.as_str(), value.as_str()))
+    }
+
+    /// Keys of the configuration that names of fields are taken from.
+    pub(crate) fn conf_names(&self) -> impl Iterator<Item = &str> {
+        self.names.iter().filter_map(|name| match name {
+            Name::Conf(key) => Some(key.as_str()),
+            Name::Fixed(_) => None,
+        })
+    }
+
     /// Whether this field can stand beside the signature.
     pub(crate) fn has_field(&self, name: &str) -> bool {
         self.separator.is_some() || self.positional.iter().any(|(found, _)| found == name)
     }
 
     /// The text of a header with these fields and this signature: the inverse of [`groups`](Self::groups).
-    pub(crate) fn write(&self, fields: &[(&str, &[u8])], signature: &[u8]) -> Vec<u8> {
+    pub(crate) fn write(&self, fields: &[(&str, &[u8])], signature: &[u8], context: &Context<'_>) -> Vec<u8> {
         let signature = self.write_one(signature);
         let items: Vec<Vec<u8>> = match &self.separator {
             Some(separator) => {
                 let pair = |name: &str, value: &[u8]| [name.as_bytes(), separator.as_bytes(), value].concat();
-                let name = self.names.first().map_or("", String::as_str);
+                let name = self.names.first().map_or("", |name| name.text(context));
                 let fields = fields.iter().map(|(name, value)| pair(name, value));
                 fields.chain([pair(name, &signature)]).collect()
             }
@@ -295,6 +347,41 @@ impl Locator {
     }
 }
 
+impl Name {
+    fn text<'n>(&'n self, context: &Context<'n>) -> &'n str {
+        match self {
+            Self::Fixed(text) => text,
+            Self::Conf(key) => context.conf(key).unwrap_or_default(),
+        }
+    }
+
+    fn is(&self, found: &str, context: &Context<'_>) -> bool {
+        match self {
+            Self::Fixed(text) => text == found,
+            Self::Conf(key) => context.conf(key) == Some(found),
+        }
+    }
+}
+
+fn name(text: &str) -> Name {
+    match text.strip_prefix("conf.") {
+        Some(key) => Name::Conf(key.to_owned()),
+        None => Name::Fixed(text.to_owned()),
+    }
+}
+
+/// The members of a wrapped JSON object as a list of pairs.
+fn unwrap(text: &[u8]) -> Option<Vec<u8>> {
+    let json = STANDARD_LOOSE.decode(text).ok()?;
+    let members: BTreeMap<String, serde_json::Value> = serde_json::from_slice(&json).ok()?;
+    let pair = |(name, value): (&String, &serde_json::Value)| {
+        let pair = format!("{name}{UNWRAPPED_PAIRS}{}", value.as_str()?);
+        Some(pair).filter(|_| !format!("{name}{value}").contains(char::is_control))
+    };
+    let pairs: Vec<String> = members.iter().filter_map(pair).collect();
+    Some(pairs.join(UNWRAPPED_ITEMS).into_bytes())
+}
+
 /// What an item of a signature header is.
 enum Item<'t> {
     Ignored,
@@ -303,9 +390,13 @@ enum Item<'t> {
 }
 
 fn place(name: &str) -> Result<Place, String> {
-    match Variable::parse(name)? {
+    let (start, any_suffix) = match name.strip_suffix('*') {
+        Some(start) if start.starts_with("header.") => (start, true),
+        _ => (name, false),
+    };
+    match Variable::parse(start)? {
         Variable::Signature(_) => Err("a signature cannot stand beside itself".to_owned()),
-        variable => Ok(Place { name: name.to_owned(), variable }),
+        variable => Ok(Place { name: name.to_owned(), variable, any_suffix }),
     }
 }
 
@@ -336,6 +427,13 @@ fn split_once<'t>(text: &'t [u8], separator: &[u8]) -> Option<(&'t [u8], &'t [u8
 mod tests {
     use super::*;
 
+    fn context() -> Context<'static> {
+        const NONE: &[(&str, &str)] = &[];
+        let request =
+            crate::request::Request { method: "POST", target: "/", url: None, headers: &NONE, body: b"" };
+        Context::of(request)
+    }
+
     /// Groups are shown as `field=value field=value: candidate candidate`, joined by ` / `.
     fn check(table: &str, text: &str, expected: Result<&str, Reason>) {
         let locator = Locator::compile(&toml::from_str(table).unwrap()).unwrap();
@@ -347,7 +445,7 @@ mod tests {
             let candidates: Vec<_> = group.candidates.iter().map(|text| value(text)).collect();
             format!("{}: {}", fields.join(" "), candidates.join(" "))
         };
-        let found = locator.groups(&texts).map_err(|fault| fault.reason);
+        let found = locator.groups(&texts, &context()).map_err(|fault| fault.reason);
         let found = found.map(|groups| groups.into_iter().map(shown).collect::<Vec<_>>().join(" / "));
         assert_eq!(found, expected.map(str::to_owned), "{text} by {table}");
     }
@@ -399,7 +497,7 @@ mod tests {
     fn what_is_written_is_read_back() {
         let written = |table: &str, fields: &[(&str, &[u8])]| {
             let locator = Locator::compile(&toml::from_str(table).unwrap()).unwrap();
-            String::from_utf8(locator.write(fields, b"aa")).unwrap()
+            String::from_utf8(locator.write(fields, b"aa", &context())).unwrap()
         };
         assert_eq!(written(STRIPE, &[("t", b"5")]), "t=5,v1=6161");
         assert_eq!(written(STANDARD_WEBHOOKS, &[]), "v1,YWE=");

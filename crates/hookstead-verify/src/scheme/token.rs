@@ -2,7 +2,7 @@
 //! covered.
 
 use super::key::KeyRule;
-use super::{Locator, Match, Proof};
+use super::{Locator, Match};
 use crate::scheme::dispatch::TokenKey;
 use crate::secret::SecretError;
 use crate::template::Context;
@@ -24,15 +24,15 @@ impl Token {
         &self,
         keys: &[Option<&TokenKey>],
         context: &Context<'_>,
-    ) -> Result<Proof, Fault> {
+    ) -> Result<Match, Fault> {
         let texts = self.locator.texts(context)?;
-        let groups = self.locator.groups(&texts)?;
+        let groups = self.locator.groups(&texts, context)?;
         let mut found = None;
         for candidate in groups.iter().flat_map(|group| &group.candidates) {
             found = found.or(TokenKey::matching(keys, candidate));
         }
         match found {
-            Some(key) => Ok(Proof::Held(Match { secret_index: Some(key), fields: Vec::new() })),
+            Some(key) => Ok(Match::with_fields(key, &[])),
             None => Err(self.locator.fault(Reason::SignatureDiffers)),
         }
     }

@@ -1,11 +1,15 @@
-//! What a template is resolved against: a request, and what the record and the source add to it.
+//! What a template is resolved against: a request, and what the record, the source and the proof add to it.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use aws_lc_rs::hmac;
 
 use super::Variable;
+use crate::keys::KeySource;
 use crate::request::{Lookup, Request};
 
-/// A request together with the fields beside its signature, the public address and the place of its JSON.
+/// A request together with everything else that has a name in templates.
 #[derive(Clone, Copy)]
 pub(crate) struct Context<'r> {
     /// What arrived.
@@ -14,17 +18,49 @@ pub(crate) struct Context<'r> {
     pub(crate) registered_url: Option<&'r str>,
     /// Where the JSON document is if it is not the body.
     pub(crate) payload: Option<&'r Variable>,
+    /// What the source's configuration gives.
+    pub(crate) conf: Option<&'r BTreeMap<String, String>>,
     /// Fields of the signature's group.
     pub(crate) fields: &'r [(&'r str, &'r [u8])],
+    /// The item of a batch that is looked at, as it is written.
+    pub(crate) item: Option<&'r [u8]>,
+    /// The claims of the token that proved the request, as JSON.
+    pub(crate) claims: Option<&'r [u8]>,
+    /// The secret that is tried.
+    pub(crate) secret: Option<&'r [u8]>,
+    /// The key that answers to handshakes are made with.
+    pub(crate) hmac: Option<&'r hmac::Key>,
+    /// Whether a header that is there several times counts if all its values are equal.
+    pub(crate) equal_repeats: bool,
+    /// Who has the provider's published keys.
+    pub(crate) keys: Option<&'r dyn KeySource>,
 }
 
 impl<'r> Context<'r> {
+    /// A request and nothing else.
+    pub(crate) fn of(request: Request<'r>) -> Self {
+        Self {
+            request,
+            registered_url: None,
+            payload: None,
+            conf: None,
+            fields: &[],
+            item: None,
+            claims: None,
+            secret: None,
+            hmac: None,
+            equal_repeats: false,
+            keys: None,
+        }
+    }
+
     /// The same request, seen from one group of a signature header.
     pub(crate) fn with_fields<'f>(&self, fields: &'f [(&'f str, &'f [u8])]) -> Context<'f>
     where
         'r: 'f,
     {
-        Context { request: self.request, registered_url: self.registered_url, payload: self.payload, fields }
+        let this: Context<'f> = *self;
+        Context { fields, ..this }
     }
 
     /// The one field of that name beside the signature.
@@ -35,18 +71,41 @@ impl<'r> Context<'r> {
         )
     }
 
+    /// The one value of a header.
+    pub(crate) fn header(&self, name: &str) -> Lookup<'r> {
+        match self.request.header(name) {
+            Lookup::Repeated if self.equal_repeats => {
+                let mut values = self.request.header_values(name);
+                let first = values.next().unwrap_or_default();
+                let same = values.all(|value| value == first);
+                if same { Lookup::One(Cow::Borrowed(first)) } else { Lookup::Repeated }
+            }
+            found => found,
+        }
+    }
+
+    /// A value of the source's configuration.
+    pub(crate) fn conf(&self, name: &str) -> Option<&'r str> {
+        self.conf?.get(name).map(String::as_str)
+    }
+
     /// The address that the provider called: as the caller gave it for this request, else the registered one
     /// with the raw query of the request. A fragment is never sent and never signed.
     pub(crate) fn url(&self) -> Option<Cow<'r, [u8]>> {
         if let Some(url) = self.request.url {
             return Some(Cow::Borrowed(url.as_bytes()));
         }
-        let base = self.registered_url?;
-        let base = base.split(['?', '#']).next().unwrap_or(base);
+        let base = without_query(self.registered_url?);
         Some(match self.request.query() {
             None => Cow::Borrowed(base.as_bytes()),
             Some(query) => Cow::Owned(format!("{base}?{query}").into_bytes()),
         })
+    }
+
+    /// That address without its query.
+    pub(crate) fn url_base(&self) -> Option<Cow<'r, [u8]>> {
+        let url = self.request.url.or(self.registered_url)?;
+        Some(Cow::Borrowed(without_query(url).as_bytes()))
     }
 
     /// The JSON document: the record's `payload` where it is there, else the body.
@@ -56,4 +115,8 @@ impl<'r> Context<'r> {
             _ => Cow::Borrowed(self.request.body),
         }
     }
+}
+
+fn without_query(url: &str) -> &str {
+    url.split(['?', '#']).next().unwrap_or(url)
 }

@@ -1,6 +1,7 @@
 //! The template language: `{variable|filter|filter}`, `[...]` for a part that is left out when something in it
 //! is absent, and `[[`, `]]`, `{{`, `}}` for the brackets themselves.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::iter::Peekable;
 use std::str::{Chars, FromStr};
@@ -50,6 +51,21 @@ pub(crate) struct Slot {
     pub(crate) filters: Vec<Filter>,
 }
 
+impl Slot {
+    /// Whether this filter is among those of the slot.
+    pub(crate) fn has_filter(&self, name: &str) -> bool {
+        self.filters.iter().any(|(found, _)| *found == name)
+    }
+}
+
+impl PartialEq for Template {
+    fn eq(&self, other: &Self) -> bool {
+        self.text == other.text
+    }
+}
+
+impl Eq for Template {}
+
 impl fmt::Display for Template {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(&self.text)
@@ -84,12 +100,34 @@ impl Template {
         }
     }
 
-    /// All variables, also those of optional parts.
+    /// The same with the record's named templates in the places of their names.
+    pub(crate) fn bind(self, lets: &BTreeMap<String, Self>) -> Result<Self, String> {
+        fn bind(part: Part, lets: &BTreeMap<String, Template>) -> Result<Part, String> {
+            Ok(match part {
+                Part::Slot(Slot { name, variable: Variable::Let(let_name), filters }) => {
+                    let found = lets.get(&let_name).cloned();
+                    let template = found.ok_or_else(|| format!("the record has no `let.{let_name}`"))?;
+                    Part::Slot(Slot { name, variable: Variable::Named(Box::new(template)), filters })
+                }
+                Part::Optional(parts) => {
+                    Part::Optional(parts.into_iter().map(|part| bind(part, lets)).collect::<Result<_, _>>()?)
+                }
+                other => other,
+            })
+        }
+        let parts = self.parts.into_iter().map(|part| bind(part, lets)).collect::<Result<_, _>>()?;
+        Ok(Self { text: self.text, parts })
+    }
+
+    /// All variables, also those of optional parts and of named templates.
     pub(crate) fn slots(&self) -> Vec<&Slot> {
         fn collect<'t>(parts: &'t [Part], slots: &mut Vec<&'t Slot>) {
             for part in parts {
                 match part {
                     Part::Literal(_) => {}
+                    Part::Slot(Slot { variable: Variable::Named(template), .. }) => {
+                        collect(&template.parts, slots);
+                    }
                     Part::Slot(slot) => slots.push(slot),
                     Part::Optional(parts) => collect(parts, slots),
                 }

@@ -78,9 +78,9 @@ impl Slot {
         match self.variable.resolve(context) {
             Lookup::Absent => Err(Unresolved::Absent(self.name.clone())),
             Lookup::Repeated => Err(Unresolved::Repeated(self.name.clone())),
-            Lookup::One(value) => {
-                Ok(self.filters.iter().fold(value, |value, (_, filter)| Cow::Owned(filter(&value))))
-            }
+            Lookup::One(value) => self.filters.iter().try_fold(value, |value, (_, filter)| {
+                filter(&value, context).map(Cow::Owned).ok_or_else(|| Unresolved::Absent(self.name.clone()))
+            }),
         }
     }
 }
@@ -100,8 +100,17 @@ mod tests {
             body: br#"{"a":{"b":10}}"#,
         };
         let registered_url = Some("https://h.example/p#frag");
-        let context = Context { request, registered_url, payload: None, fields: &[("t", b"5")] };
-        let template: Template = template.parse().unwrap();
+        let conf = [("key".to_owned(), "k".to_owned())].into();
+        let context = Context {
+            registered_url,
+            fields: &[("t", b"5")],
+            conf: Some(&conf),
+            item: Some(br#"{"n":1}"#),
+            claims: Some(br#"{"iss":"x"}"#),
+            ..Context::of(request)
+        };
+        let lets = [("twice".to_owned(), "{sig.t}{sig.t}".parse().unwrap())].into();
+        let template = template.parse::<Template>().unwrap().bind(&lets).unwrap();
         let found = template.resolve(&context).map(|pieces| String::from_utf8(pieces.concat()).unwrap());
         assert_eq!(found, expected.map(str::to_owned), "{template}");
     }
@@ -113,6 +122,11 @@ mod tests {
         check("{url}|{target}|{path}|{query}", Ok("https://h.example/p?q=1|/p?q=1|/p|q=1"));
         check("{method}{lf}", Ok("POST\n"));
         check("a[-{header.x-id}][-{header.none}]", Ok("a-7"));
+        check(
+            "{let.twice|hex} {conf.key} {item:/n} {jwt.iss} {url_base}",
+            Ok("3535 k 1 x https://h.example/p"),
+        );
+        check("[{secret}][{conf.none}]{json|base64}", Ok("eyJhIjp7ImIiOjEwfX0="));
         check("{header.none}", Err(Unresolved::Absent("header.none".into())));
         check("[{header.X-Twice}]", Err(Unresolved::Repeated("header.X-Twice".into())));
     }

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::Context;
+use super::{Context, Template, Unresolved};
 use crate::request::Lookup;
 use crate::wire::json::Pointer;
 
@@ -19,6 +19,12 @@ pub(crate) enum Variable {
     Target,
     /// The public address with the query.
     Url,
+    /// The public address without the query.
+    UrlBase,
+    /// The secret itself, for hashes that have it in their text.
+    Secret,
+    /// The JSON document: the record's payload, or the body.
+    Document,
     /// A line feed.
     LineFeed,
     /// The raw query without its `?`.
@@ -33,6 +39,16 @@ pub(crate) enum Variable {
     FormField(String),
     /// A value of the JSON document.
     Json(Pointer),
+    /// A value of the item that is looked at, in a batch whose items carry a proof each.
+    Item(Pointer),
+    /// A claim of the token that proved the request.
+    Claim(Pointer),
+    /// A value that the source's configuration gives.
+    Conf(String),
+    /// A named template of the record; its text takes the name's place when the record is compiled.
+    Let(String),
+    /// That template.
+    Named(Box<Template>),
     /// A field that stands beside the signature in the same group.
     Signature(String),
 }
@@ -46,6 +62,9 @@ impl Variable {
             "path" => Some(Self::Path),
             "target" => Some(Self::Target),
             "url" => Some(Self::Url),
+            "url_base" => Some(Self::UrlBase),
+            "secret" => Some(Self::Secret),
+            "json" => Some(Self::Document),
             "lf" => Some(Self::LineFeed),
             "query" => Some(Self::Query),
             "form" => Some(Self::Form),
@@ -61,14 +80,21 @@ impl Variable {
         if let Some(pointer) = name.strip_prefix("json:") {
             return Pointer::parse(pointer).map(Self::Json);
         }
+        if let Some(pointer) = name.strip_prefix("item:") {
+            return Pointer::parse(pointer).map(Self::Item);
+        }
         match name.split_once('.') {
             Some(("header", name)) if is_header_name(name) => Ok(Self::Header(name.to_ascii_lowercase())),
             Some(("query", name)) if !name.is_empty() => Ok(Self::QueryPart(name.to_owned())),
             Some(("form", name)) if !name.is_empty() => Ok(Self::FormField(name.to_owned())),
             Some(("sig", name)) if !name.is_empty() => Ok(Self::Signature(name.to_owned())),
+            Some(("jwt", name)) if !name.is_empty() => Ok(Self::Claim(Pointer::of_key(name))),
+            Some(("conf", name)) if is_word(name) => Ok(Self::Conf(name.to_owned())),
+            Some(("let", name)) if is_word(name) => Ok(Self::Let(name.to_owned())),
             _ => Err(format!(
-                "unknown variable `{name}`; there are body, method, path, target, url, query, form, lf, \
-                 header.NAME, query.NAME, form.NAME, json:/POINTER and sig.FIELD"
+                "unknown variable `{name}`; there are body, json, method, path, target, url, url_base, query, \
+                 form, lf, secret, header.NAME, query.NAME, form.NAME, json:/POINTER, item:/POINTER, \
+                 sig.FIELD, jwt.CLAIM, conf.NAME and let.NAME"
             )),
         }
     }
@@ -83,21 +109,46 @@ impl Variable {
             Self::Path => borrowed(request.path()),
             Self::Target => borrowed(request.target),
             Self::Url => context.url().into(),
+            Self::UrlBase => context.url_base().into(),
+            Self::Secret => context.secret.map(Cow::Borrowed).into(),
+            Self::Document => Lookup::One(context.document()),
             Self::LineFeed => borrowed("\n"),
             Self::Query => request.query().map(|query| Cow::Borrowed(query.as_bytes())).into(),
             Self::Form => request.form().map(Cow::Borrowed).into(),
-            Self::Header(name) => request.header(name),
+            Self::Header(name) => context.header(name),
             Self::QueryPart(name) => request.query_part(name),
             Self::FormField(name) => request.form_field(name),
             Self::Json(pointer) => pointer.read(&context.document()).map(Cow::Owned).into(),
+            Self::Item(pointer) => context.item.and_then(|item| pointer.read(item)).map(Cow::Owned).into(),
+            Self::Claim(pointer) => {
+                context.claims.and_then(|claims| pointer.read(claims)).map(Cow::Owned).into()
+            }
+            Self::Conf(name) => context.conf(name).map(|value| Cow::Borrowed(value.as_bytes())).into(),
+            Self::Let(_) => Lookup::Absent,
+            Self::Named(template) => named(template, context),
             Self::Signature(name) => context.field(name),
         }
     }
 
     /// Whether the value is part of the body.
     pub(crate) fn is_in_body(&self) -> bool {
-        matches!(self, Self::Body | Self::Form | Self::FormField(_) | Self::Json(_))
+        matches!(
+            self,
+            Self::Body | Self::Document | Self::Form | Self::FormField(_) | Self::Json(_) | Self::Item(_)
+        )
     }
+}
+
+fn named<'r>(template: &Template, context: &Context<'r>) -> Lookup<'r> {
+    match template.resolve(context).map(|pieces| pieces.concat()) {
+        Ok(value) => Lookup::One(Cow::Owned(value)),
+        Err(Unresolved::Absent(_)) => Lookup::Absent,
+        Err(Unresolved::Repeated(_)) => Lookup::Repeated,
+    }
+}
+
+fn is_word(name: &str) -> bool {
+    !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }
 
 /// A token of RFC 9110.

@@ -14,7 +14,7 @@ use serde_json::value::RawValue;
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// A JSON pointer (RFC 6901), split into its unescaped steps.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Pointer(Vec<Vec<u8>>);
 
 /// A JSON value that holds no others.
@@ -43,6 +43,19 @@ impl Pointer {
         Ok(Self(
             steps.split('/').map(|step| step.replace("~1", "/").replace("~0", "~").into_bytes()).collect(),
         ))
+    }
+
+    /// The member of that name.
+    pub(crate) fn of_key(name: &str) -> Self {
+        Self(vec![name.as_bytes().to_vec()])
+    }
+
+    /// The items of the array at this place as they are written, at most `most` of them; nothing if there is no
+    /// array of at most that length.
+    pub(crate) fn items(&self, document: &[u8], most: usize) -> Option<Vec<Vec<u8>>> {
+        let items = self.raw(document)?;
+        let mut deserializer = serde_json::Deserializer::from_str(items);
+        deserializer.deserialize_seq(Items { most }).ok()
     }
 
     /// The text of a string, number or boolean at this place; nothing for null, objects and arrays.
@@ -188,6 +201,30 @@ impl Visitor<'_> for IsKey<'_> {
     }
 }
 
+/// The items of an array, each as it is written.
+struct Items {
+    most: usize,
+}
+
+impl<'de> Visitor<'de> for Items {
+    type Value = Vec<Vec<u8>>;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "an array of at most {} items", self.most)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
+        let mut items = Vec::new();
+        while let Some(item) = list.next_element::<&RawValue>()? {
+            if items.len() == self.most {
+                return Err(serde::de::Error::invalid_length(items.len() + 1, &self));
+            }
+            items.push(item.get().as_bytes().to_vec());
+        }
+        Ok(items)
+    }
+}
+
 struct Text;
 
 impl Visitor<'_> for Text {
@@ -237,6 +274,16 @@ mod tests {
         check(document, "/a/-", None);
         check(document, "/id/x", None);
         check(document, "/missing", None);
+    }
+
+    #[test]
+    fn items_come_as_they_are_written() {
+        let items = |document: &str| Pointer::parse("/a").unwrap().items(document.as_bytes(), 2);
+        assert_eq!(items(r#"{"a":[{"b": 1},"c"]}"#), Some(vec![b"{\"b\": 1}".to_vec(), b"\"c\"".to_vec()]));
+        assert_eq!(items(r#"{"a":[]}"#), Some(Vec::new()));
+        assert_eq!(items(r#"{"a":[1,2,3]}"#), None);
+        assert_eq!(items(r#"{"a":{}}"#), None);
+        assert_eq!(items(r#"{"b":[]}"#), None);
     }
 
     #[test]

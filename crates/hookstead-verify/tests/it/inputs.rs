@@ -1,159 +1,104 @@
-//! Reads the vectors and turns each into a verifier and a request.
+//! Reads the vectors of the crate.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::{env, fs};
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
-use hookstead_verify::{
-    IdentityRule, Provider, Registry, Request, SchemeSpec, Secret, Verifier, VerifyOptions,
-};
-use serde::Deserialize;
+use hookstead_verify::vector::{self, Vector as Case};
+use hookstead_verify::{Provider, Registry, Request, Secret, Verifier};
 
 /// The crate's folder, also when the tests were built elsewhere.
 pub(crate) fn root() -> PathBuf {
     env::var_os("CARGO_MANIFEST_DIR").map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")), PathBuf::from)
 }
 
-/// One entry of `vectors/*.json`.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+/// Every vector of the crate.
+pub(crate) fn cases() -> Vec<Case> {
+    let folder = root().join("vectors");
+    let files = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let mut files: Vec<_> =
+        files.filter(|path| path.extension().is_some_and(|found| found == "json")).collect();
+    files.sort();
+    files.iter().flat_map(|file| read(file)).collect()
+}
+
+fn read(file: &Path) -> Vec<Case> {
+    let text = fs::read_to_string(file).unwrap();
+    vector::parse(&text).unwrap_or_else(|error| panic!("{}: {error}", file.display()))
+}
+
+/// A vector whose parts a test changes.
 pub(crate) struct Vector {
-    /// `<provider>/<case>`.
-    pub(crate) id: String,
-    pub(crate) kind: Kind,
-    /// Unix seconds at which the request is judged.
-    pub(crate) now: i64,
+    case: Case,
     pub(crate) secrets: Vec<String>,
-    /// The public address as the provider called it.
     pub(crate) url: Option<String>,
-    /// A scheme in a source's own words, instead of a record.
-    pub(crate) scheme: Option<SchemeSpec>,
-    pub(crate) identity: Option<String>,
-    /// Published examples have secrets that a source would refuse as too short.
-    pub(crate) secret_bytes_min: Option<usize>,
     pub(crate) request: Message,
-    pub(crate) expect: Expect,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum Kind {
-    Verify,
-    Handshake,
-    Ack,
-}
-
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct Message {
     pub(crate) method: String,
     pub(crate) path: String,
     pub(crate) headers: Vec<(String, String)>,
-    #[serde(default)]
-    pub(crate) body_b64: String,
-    pub(crate) body_fill: Option<Fill>,
-}
-
-/// A long body: a text so many times.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Fill {
-    text: String,
-    times: usize,
-}
-
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Expect {
-    pub(crate) verdict: Option<String>,
-    #[serde(default)]
-    pub(crate) also_ok: Vec<String>,
-    pub(crate) event_id: Option<String>,
-    pub(crate) event_type: Option<String>,
-    pub(crate) account: Option<String>,
-    pub(crate) secret_index: Option<usize>,
-    pub(crate) class: Option<String>,
-    pub(crate) reason: Option<String>,
-    pub(crate) response: Option<Response>,
-}
-
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Response {
-    pub(crate) status: u16,
-    #[serde(rename = "type")]
-    pub(crate) content_type: Option<String>,
-    pub(crate) body: Option<String>,
-}
-
-/// Every vector of the crate.
-pub(crate) fn all() -> Vec<Vector> {
-    let folder = root().join("vectors");
-    let mut files: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
-    files.sort();
-    files.iter().flat_map(|file| read(file)).collect()
 }
 
 /// The vector of that id.
 pub(crate) fn one(id: &str) -> Vector {
     let (provider, _) = id.split_once('/').unwrap();
-    let vectors = read(&root().join("vectors").join(format!("{provider}.json")));
-    vectors.into_iter().find(|vector| vector.id == id).unwrap_or_else(|| panic!("no vector `{id}`"))
+    let cases = read(&root().join("vectors").join(format!("{provider}.json")));
+    let case = cases.into_iter().find(|case| case.id == id).unwrap_or_else(|| panic!("no vector `{id}`"));
+    Vector::from(case)
 }
 
-fn read(file: &Path) -> Vec<Vector> {
-    let text = fs::read_to_string(file).unwrap();
-    serde_json::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", file.display()))
+impl From<Case> for Vector {
+    fn from(case: Case) -> Self {
+        let (method, path, headers) = case.head();
+        let request = Message { method: method.to_owned(), path: path.to_owned(), headers: headers.to_vec() };
+        let (secrets, url) = (case.secrets().to_vec(), case.url().map(str::to_owned));
+        Self { case, secrets, url, request }
+    }
 }
 
 impl Vector {
-    /// The part of the id before the slash.
-    pub(crate) fn provider_name(&self) -> &str {
-        self.id.split_once('/').unwrap().0
-    }
-
     pub(crate) fn provider(&self) -> Arc<Provider> {
-        let name = self.provider_name();
-        if let Some(spec) = &self.scheme {
-            return Arc::new(spec.provider(name).unwrap());
-        }
-        match self.secret_bytes_min {
-            None => Arc::clone(Registry::builtin().get(name).unwrap()),
-            Some(bytes_min) => Arc::new(with_shorter_secrets(name, bytes_min)),
-        }
+        Arc::clone(self.verifier().provider())
     }
 
     pub(crate) fn verifier(&self) -> Verifier {
-        let secrets: Vec<_> =
-            self.secrets.iter().map(|secret| Secret::new(secret.as_str()).unwrap()).collect();
-        let identity: IdentityRule = self.identity.as_deref().unwrap_or("provider").parse().unwrap();
-        let options = VerifyOptions { url: self.url.clone(), identity, ..VerifyOptions::default() };
-        Verifier::new(self.provider(), &secrets, options).unwrap()
+        self.case.verifier(Registry::builtin()).unwrap()
     }
 
     pub(crate) fn body(&self) -> Vec<u8> {
-        match &self.request.body_fill {
-            Some(fill) => fill.text.repeat(fill.times).into_bytes(),
-            None => STANDARD.decode(&self.request.body_b64).unwrap(),
-        }
+        self.case.body().unwrap()
     }
 
     /// The request with this body.
     pub(crate) fn with_body<'v>(&'v self, body: &'v [u8]) -> Request<'v> {
-        let Message { method, path, headers, .. } = &self.request;
+        let Message { method, path, headers } = &self.request;
         Request { method, target: path, url: None, headers, body }
     }
 
     pub(crate) fn now_micros(&self) -> i64 {
-        self.now * 1_000_000
+        self.case.now_micros()
     }
 }
 
-fn with_shorter_secrets(name: &str, bytes_min: usize) -> Provider {
-    let file = root().join("providers").join(format!("{name}.toml"));
-    let toml = fs::read_to_string(file).unwrap();
-    let line = toml.lines().find(|line| line.starts_with("bytes_min")).unwrap();
-    Provider::parse(name, &toml.replace(line, &format!("bytes_min = {bytes_min}"))).unwrap()
+/// A secret of a form that the provider takes, always the same one.
+pub(crate) fn secret_for(provider: &Provider) -> Option<Secret> {
+    let prefix = &provider.secret().prefix;
+    let forms = [
+        format!("{prefix}0123456789abcdef0123456789abcdef"),
+        format!("{prefix}MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="),
+        "hookstead:0123456789abcdef".to_owned(),
+    ];
+    let secrets = forms.into_iter().filter_map(|form| Secret::new(form).ok());
+    secrets.into_iter().find(|secret| provider.shares_secret() && provider.check_secret(secret).is_ok())
+}
+
+/// Values for everything that a provider asks a source for.
+pub(crate) fn conf_for(provider: &Provider) -> std::collections::BTreeMap<String, String> {
+    let value = |name: &str| match name {
+        "domain" => "example.kinde.com".to_owned(),
+        other => format!("{other}_1"),
+    };
+    provider.conf().map(|(name, _, _)| (name.to_owned(), value(name))).collect()
 }

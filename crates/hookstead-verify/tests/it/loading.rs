@@ -1,6 +1,6 @@
 //! Records: all of the built-in ones are sound, and a broken one says where it is broken.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
 use hookstead_verify::{Confidence, Provider, ProviderError, Registry, SchemeSpec};
@@ -38,25 +38,36 @@ fn every_record_is_embedded() {
 
 /// At least one good, one bad, and one stale if it signs a time.
 fn every_provider_has_vectors() {
-    let vectors = inputs::all();
-    for provider in Registry::builtin().iter() {
-        let verdicts: BTreeSet<_> = vectors
-            .iter()
-            .filter(|vector| vector.provider_name() == provider.name())
-            .filter_map(|vector| vector.expect.verdict.clone())
-            .collect();
-        assert!(verdicts.contains("valid"), "{}", provider.name());
-        assert!(!provider.needs_secret() || verdicts.contains("bad_signature"), "{}", provider.name());
-        assert!(!provider.has_timestamp() || verdicts.contains("stale"), "{}", provider.name());
+    let cases = inputs::cases();
+    let mut verdicts = BTreeMap::<&str, BTreeSet<&str>>::new();
+    for case in &cases {
+        verdicts.entry(&case.provider).or_default().extend(case.verdict());
     }
+    let lacks = |provider: &Provider| {
+        let verdicts = verdicts.get(provider.name()).cloned().unwrap_or_default();
+        let mut wanted = vec!["valid"];
+        wanted.extend((provider.needs_secret() || provider.publishes_keys()).then_some("bad_signature"));
+        wanted.extend(provider.limits_time().then_some("stale"));
+        let missing: Vec<_> = wanted.into_iter().filter(|wanted| !verdicts.contains(wanted)).collect();
+        (!missing.is_empty()).then(|| format!("{}: {}", provider.name(), missing.join(", ")))
+    };
+    let lacking: Vec<_> = Registry::builtin().iter().filter_map(|provider| lacks(provider)).collect();
+    assert!(lacking.is_empty(), "{} providers lack vectors:\n{}", lacking.len(), lacking.join("\n"));
 }
 
 fn facts() {
     let provider = |name| Registry::builtin().get(name).unwrap();
-    for provider in Registry::builtin().iter().filter(|provider| provider.needs_secret()) {
-        let names =
-            (provider.name(), provider.title(), provider.samples().len(), provider.secret().env.as_str());
-        assert!(!names.1.is_empty() && names.2 > 0 && names.3.ends_with("_SECRET"), "{names:?}");
+    for provider in Registry::builtin().iter() {
+        let name = provider.name();
+        assert!(!provider.title().is_empty(), "{name}");
+        if provider.needs_secret() {
+            let facts = provider.secret();
+            assert!(facts.env.ends_with("_SECRET") || facts.env.ends_with("_PUBLIC_KEY"), "{name}");
+            assert!(!facts.place.is_empty() && !provider.samples().is_empty(), "{name}");
+        }
+        if !["none", "signed-inbox"].contains(&name) {
+            assert!(provider.docs().starts_with("https://"), "{name}");
+        }
     }
     assert_eq!(provider("github").body_bytes_max(), Some(25 * 1024 * 1024));
     assert_eq!(provider("signed-inbox").body_bytes_max(), Some(65_536));
@@ -146,8 +157,8 @@ fn unsafe_records() {
         "proves nothing",
     );
     refused(content, "content = \"{sig.t}.{body}\"", "needs a signature list");
-    refused(content, "", "hmac needs `content`");
-    refused("hash = \"sha256\"\n", "", "hmac needs `hash`");
+    refused(content, "", "this kind needs `content`");
+    refused("hash = \"sha256\"\n", "", "this kind needs `hash`");
     refused("id = \"{json:/id}\"", "id = \"{header.x-id}\"\nid_covered = true", "no scheme signs this id");
     refused(
         "[event]",

@@ -221,7 +221,8 @@ respond = { status = 200, type = "text/plain", headers = { X-Echo = "{query.mode
     assert_eq!(found.headers, [("X-Echo".to_owned(), b"subscribe".to_vec())]);
     assert_eq!(answer("POST", "/in/x?mode=subscribe&again=subscribe&challenge=a"), None);
     assert_eq!(answer("GET", "/in/x?mode=other&again=other&challenge=a"), None);
-    assert_eq!(answer("GET", "/in/x?mode=subscribe&again=no&challenge=a"), None);
+    let refused = answer("GET", "/in/x?mode=subscribe&again=no&challenge=a").unwrap();
+    assert_eq!((refused.status, refused.refused, refused.body.as_slice()), (403, true, b"".as_slice()));
     assert_eq!(answer("GET", "/in/x?mode=subscribe&again=subscribe"), None);
     let open = Request {
         method: "GET",

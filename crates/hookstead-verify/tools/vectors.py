@@ -1,0 +1,472 @@
+#!/usr/bin/env python3
+"""Makes vectors for providers that have none from an SDK: a second reading of the record language.
+
+Python's standard library and `cryptography` sign here; nothing of the crate is used, so that a mistake in it cannot
+hide. Run it from anywhere, without arguments; it writes `../vectors/<name>.json` for the names in `OWN`, and the same
+bytes each time. The keys are for these tests only.
+"""
+
+import base64
+import hashlib
+import hmac
+import json
+import pathlib
+import re
+import tomllib
+import unicodedata
+import urllib.parse
+from datetime import datetime, timezone
+from email.utils import format_datetime
+
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding
+
+CRATE = pathlib.Path(__file__).resolve().parent.parent
+NOW = 1760000000
+OWN = """
+ably acuity adyen airwallex alchemy anthropic attio auth0 authorize-net azure-devops azure-eventgrid box buildkite
+calendly coinbase-cdp commercelayer contentful customerio datadog docusign dropbox-sign easypost ebay elevenlabs fal
+figma fintoc folk freshchat highlevel huggingface incident-io jobber kinde lark line livechat mattermost messagebird
+messagebird-legacy meta miro mollie mux netlify openai pandadoc paystack persona plivo razorpay recall-ai recurly
+render retell ringcentral segment sinch-numbers standardwebhooks-v1a strava telegram travis-ci trello twitch typeform
+vapi vercel vonage whereby workos x-twitter xero zendesk zoho-payments
+""".split()
+
+# What the records of providers with published keys do not have: an event.
+EVENTS = {
+    "ebay": ('{"metadata":{"topic":"MARKETPLACE_ACCOUNT_DELETION"},"notification":{"notificationId":"ntf-7","publishAttemptCount":1}}', "ntf-7", "MARKETPLACE_ACCOUNT_DELETION"),
+    "fal": ('{"status":"OK","request_id":"req-7","payload":{"images":[]}}', "req-7", "OK"),
+    "kinde": ("", "event_7", "user.created"),
+}
+
+ED25519 = ed25519.Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
+P256 = ec.derive_private_key(0x4665466546654665466546654665466546654665466546654665466546654665, ec.SECP256R1())
+RSA = serialization.load_pem_private_key((CRATE / "tools" / "test-rsa-key.pem").read_bytes(), None)
+OTHER_ED25519 = ed25519.Ed25519PrivateKey.from_private_bytes(bytes(range(1, 33)))
+OTHER_P256 = ec.derive_private_key(0x1234, ec.SECP256R1())
+OTHER_RSA = serialization.load_pem_private_key((CRATE / "tools" / "test-rsa-key-2.pem").read_bytes(), None)
+
+
+def conf_of(record):
+    """What a source is asked for beside secrets."""
+    return {key: "example.kinde.com" if key == "domain" else f"{key}_1" for key in record.get("conf", {})}
+
+
+class Absent(Exception):
+    """A variable of a template has no value."""
+
+
+class Request:
+    """What will be sent, while it is put together."""
+
+    def __init__(self, record, name, now):
+        self.record, self.name, self.now = record, name, now
+        self.method = record.get("methods", ["POST"])[0]
+        self.path, self.query = f"/in/{name}", []
+        self.headers, self.body = [], b""
+        self.fields, self.item, self.secret = {}, None, b""
+        self.conf = conf_of(record)
+
+    def target(self):
+        query = "&".join(f"{k}={urllib.parse.quote(v, safe='')}" for k, v in self.query)
+        return self.path + ("?" + query if query else "")
+
+    def add(self, name, value):
+        if name.lower() not in [found.lower() for found, _ in self.headers]:
+            self.headers.append([name, value])
+
+    def document(self):
+        payload = self.record.get("payload")
+        if payload:
+            return json.loads(self.value(payload))
+        return json.loads(self.body)
+
+    def form(self):
+        return urllib.parse.parse_qsl(self.body.decode(), keep_blank_values=True)
+
+    def value(self, name):
+        """The bytes of a variable."""
+        url = "https://hooks.example.com" + self.path
+        plain = {
+            "body": lambda: self.body, "json": lambda: self.body, "form": lambda: self.body,
+            "method": lambda: self.method, "path": lambda: self.path, "target": self.target, "lf": lambda: "\n",
+            "url": lambda: "https://hooks.example.com" + self.target(), "url_base": lambda: url,
+            "query": lambda: self.target().partition("?")[2], "secret": lambda: self.secret,
+        }
+        if name in plain:
+            found = plain[name]()
+        elif name.startswith("json:"):
+            found = pointed(self.document(), name[5:])
+        elif name.startswith("item:"):
+            found = pointed(self.item, name[5:])
+        else:
+            kind, _, key = name.partition(".")
+            tables = {
+                "header": {k.lower(): v for k, v in self.headers}, "query": dict(self.query), "conf": self.conf,
+                "sig": self.fields,
+            }
+            if kind == "form":
+                tables["form"] = dict(self.form())
+            found = tables.get(kind, {}).get(key.lower() if kind == "header" else key)
+        if found is None:
+            raise Absent(name)
+        return found if isinstance(found, bytes) else str(found).encode()
+
+    def fill(self, template):
+        """The bytes of a template."""
+        out, at = b"", 0
+        while at < len(template):
+            if template[at:at + 2] in ("[[", "]]", "{{", "}}"):
+                out, at = out + template[at].encode(), at + 2
+            elif template[at] == "{":
+                end = template.index("}", at)
+                name, *filters = template[at + 1:end].split("|")
+                value = self.value(name)
+                for word in filters:
+                    value = FILTERS[word](value, self)
+                out, at = out + value, end + 1
+            elif template[at] == "[":
+                end = template.index("]", at)
+                try:
+                    out += self.fill(template[at + 1:end])
+                except Absent:
+                    pass
+                at = end + 1
+            else:
+                out, at = out + template[at].encode(), at + 1
+        return out
+
+
+def pointed(document, pointer):
+    for step in pointer[1:].split("/"):
+        step = step.replace("~1", "/").replace("~0", "~")
+        try:
+            document = document[int(step)] if isinstance(document, list) else document[step]
+        except (KeyError, IndexError, TypeError, ValueError):
+            return None
+    return {True: "true", False: "false"}.get(document, document) if isinstance(document, bool) else document
+
+
+def php_escape(value, _):
+    text = "".join(c if c < "\x7f" else "".join(f"\\u{u:04x}" for u in units(c)) for c in value.decode())
+    return re.sub(r"(?<!\\)/", r"\\/", text).encode()
+
+
+def units(character):
+    encoded = character.encode("utf-16-be")
+    return [int.from_bytes(encoded[i:i + 2], "big") for i in range(0, len(encoded), 2)]
+
+
+def pairs(value):
+    return urllib.parse.parse_qsl(value.decode(), keep_blank_values=True)
+
+
+def signed_headers(value, request):
+    found = {k.lower(): v for k, v in request.headers}
+    return ";".join(f"{name}:{found[name]}" for name in sorted(value.decode().split(","))).encode()
+
+
+FILTERS = {
+    "hex": lambda v, _: v.hex().encode(), "base64": lambda v, _: base64.b64encode(v),
+    "base64url": lambda v, _: base64.urlsafe_b64encode(v).rstrip(b"="), "lower": lambda v, _: v.lower(),
+    "sha256": lambda v, _: hashlib.sha256(v).digest(), "php_escape": php_escape, "signed_headers": signed_headers,
+    "sorted_kv_all": lambda v, _: "".join(k + x for k, x in sorted(pairs(v))).encode(),
+    "sorted_amp": lambda v, _: "&".join(f"{k}={x}" for k, x in sorted(pairs(v))).encode(),
+    "sorted_query": lambda v, _: "&".join(
+        f"{urllib.parse.quote(k, safe='')}={urllib.parse.quote(x, safe='')}" for k, x in sorted(pairs(v))).encode(),
+}
+
+
+def time_text(unit, now):
+    moment = datetime.fromtimestamp(now, timezone.utc)
+    return {"s": str(now), "ms": str(now * 1000), "rfc3339": moment.strftime("%Y-%m-%dT%H:%M:%SZ"),
+            "http-date": format_datetime(moment, usegmt=True)}[unit]
+
+
+def shared_secret(scheme, prefix, seed):
+    """A secret in the provider's form, and the bytes of its key."""
+    raw = hashlib.sha256(seed.encode()).digest()
+    rule = scheme.get("key", {})
+    if scheme["kind"] == "basic":
+        text = "hookstead:" + raw.hex()
+        return text, text.encode()
+    decode = rule.get("decode", "utf8")
+    text = {"utf8": raw.hex(), "base64": base64.b64encode(raw).decode(), "hex": raw.hex()}[decode]
+    key = {"utf8": text.encode(), "base64": raw, "hex": raw}[decode]
+    strips = rule.get("strip", [])
+    if prefix and not strips:
+        text, key = prefix + text, (prefix + text).encode()
+    elif strips:
+        text = "".join(strips) + text
+    if rule.get("normalize"):
+        # One character of the secret is a ligature, so that the step shows.
+        text = "\ufb01" + text
+        key = unicodedata.normalize(rule["normalize"], text).encode()
+    key += rule.get("append", "").encode()
+    return text, (getattr(hashlib, rule["digest"])(key).digest() if "digest" in rule else key)
+
+
+def private_keys(kind):
+    return {"ed25519": (ED25519, OTHER_ED25519), "ecdsa": (P256, OTHER_P256), "rsa": (RSA, OTHER_RSA),
+            "jwt": (RSA, OTHER_RSA)}[kind]
+
+
+def public_text(private, decode):
+    public = private.public_key()
+    spki = public.public_bytes(serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo)
+    if decode == "pem":
+        pem = public.public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
+        return pem.decode()
+    return {"spki-base64": base64.b64encode(spki), "raw-hex": spki[-32:].hex().encode(),
+            "raw-base64": base64.b64encode(spki[-32:])}[decode].decode()
+
+
+def asymmetric(scheme, private, message):
+    digest = {"1": hashes.SHA1(), "6": hashes.SHA256(), "2": hashes.SHA512()}[scheme.get("alg", "6")[-1]] \
+        if scheme["kind"] != "ed25519" else None
+    if scheme["kind"] == "ed25519":
+        return private.sign(message)
+    if scheme["kind"] == "ecdsa":
+        return private.sign(message, ec.ECDSA(digest, deterministic_signing=True))
+    return private.sign(message, padding.PKCS1v15(), digest)
+
+
+def b64url(data):
+    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
+
+
+def jwk(private, kid):
+    numbers = private.public_key().public_numbers()
+    width = lambda n: (n.bit_length() + 7) // 8
+    return {"kty": "RSA", "kid": kid, "n": b64url(numbers.n.to_bytes(width(numbers.n), "big")),
+            "e": b64url(numbers.e.to_bytes(3, "big"))}
+
+
+def token(request, scheme, key, event_id, alter):
+    claims = {name.rstrip("?"): request.fill(value if isinstance(value, str) else value[0]).decode()
+              for table in ("claims", "claims_if_body") for name, value in scheme.get(table, {}).items()
+              if table == "claims" or request.body}
+    claims |= {"iat": request.now, "nbf": request.now, "exp": request.now + 900, "jti": event_id}
+    if request.name == "kinde":
+        claims |= {"event_id": event_id, "type": "user.created"}
+    header = {"alg": scheme["algs"][0], "typ": "JWT"} | ({"kid": "key-1"} if "keysource" in scheme else {})
+    header, claims = alter(header, claims)
+    text = ".".join(b64url(json.dumps(part, separators=(",", ":")).encode()) for part in (header, claims))
+    if scheme["algs"][0] == "RS256":
+        signature = asymmetric({"kind": "rsa"}, key, text.encode())
+    else:
+        signature = hmac.new(key, text.encode(), "sha256").digest()
+    return f"{text}.{b64url(signature)}"
+
+
+def coded(sig, signature):
+    encoding = sig.get("encoding", "text")
+    text = {"hex": lambda: signature.hex(), "base64": lambda: base64.b64encode(signature).decode(),
+            "text": lambda: signature.decode()}[encoding]()
+    return sig.get("prefix", "") + text
+
+
+def located(request, scheme, text):
+    """The signature as the header has it, with the fields beside it."""
+    sig = scheme["sig"]
+    if "wrap" in sig:
+        wrapped = {"alg": "ecdsa", "kid": request.fields["kid"], "signature": text, "digest": "SHA1"}
+        return base64.b64encode(json.dumps(wrapped).encode()).decode()
+    if "kv" in sig:
+        field = sig["field"] if isinstance(sig["field"], str) else sig["field"][0]
+        items = [f"{k}{sig['kv']}{v}" for k, v in request.fields.items()] + [f"{field}{sig['kv']}{text}"]
+        return sig["items"].join(items)
+    if "positional" in sig:
+        return sig["items"].join(list(request.fields.values()) + [text])
+    return text
+
+
+def put(request, scheme, text):
+    at = scheme["sig"]["at"]
+    at = at if isinstance(at, str) else at[0]
+    kind, _, name = at.partition(".")
+    if kind == "header":
+        request.add(name.replace("*", "1"), text)
+    elif kind == "query":
+        request.query.append((name, text))
+    elif at == "body":
+        request.body = text.encode()
+    else:
+        code = urllib.parse.quote(text, safe="") if kind == "form" else text
+        request.body = request.body.replace(b"@signature@", code.encode())
+
+
+def base_request(name, record, variant, now, event):
+    """Everything but the proof; also the event's id and type."""
+    request = Request(record, name, now)
+    body, event_id, event_type, content_type = event
+    request.body = body
+    if content_type:
+        request.add("Content-Type", content_type)
+    for key in ("id", "type"):
+        template = record["event"].get(key)
+        template = template if isinstance(template, str) or template is None else template[0]
+        value = event_id if key == "id" else event_type
+        match = re.fullmatch(r"\{(header|query)\.([^}|]+)\}", template or "")
+        if match and match[1] == "header":
+            request.add(match[2], value)
+        elif match:
+            request.query.append((match[2], value))
+    for key, value in record.get("headers", {}).items():
+        request.add(key, value)
+    for key, value in variant.get("when", {}).get("equals", {}).items():
+        if key.startswith("header."):
+            request.add(key[7:], value if isinstance(value, str) else value[0])
+    stamp = variant.get("timestamp")
+    if stamp:
+        kind, _, field = stamp["from"].strip("{}").partition(".")
+        if kind == "header":
+            request.add(field, time_text(stamp["unit"], now))
+        elif kind == "sig":
+            request.fields[field] = time_text(stamp["unit"], now)
+    if variant.get("keysource", {}).get("kid") == "{sig.kid}" and variant["kind"] != "jwt":
+        request.fields["kid"] = "key-1"
+    if name == "fal":
+        request.add("X-Fal-Webhook-User-Id", "user-1")
+    return request
+
+
+def sample(name, record, now, extra=""):
+    """A body, its id, its type and its content type."""
+    if name in EVENTS:
+        body, event_id, event_type = EVENTS[name]
+        return body.encode(), event_id, event_type, "application/json"
+    found = record["sample"][0] if "sample" in record else {
+        "event": "event", "id": "", "body": '{"type":"event","object":"@id@"}'}
+    inner = found["id"] + "000000000007"
+    body = found["body"].lstrip("\n").replace("@id@", inner).replace("@unix@", str(now))
+    body = body.replace("@unix_ms@", str(now * 1000)).replace("@rfc3339@", time_text("rfc3339", now))
+    if extra:
+        at = body.rindex("}")
+        body = body[:at].rstrip() + extra + body[at:]
+    event_id = found.get("before", "") + inner + found.get("after", "")
+    return body.encode(), event_id, found["event"], found.get("content_type", "application/json")
+
+
+def prove(request, scheme, key, event_id, alter=lambda header, claims: (header, claims)):
+    kind = scheme["kind"]
+    if "each" in scheme:
+        request.item = pointed(json.loads(request.body), scheme["each"] + "/0")
+    contents = scheme.get("content", "")
+    content = contents if isinstance(contents, str) else contents[0]
+    if kind == "none":
+        return
+    if kind == "basic":
+        request.add("Authorization", "Basic " + base64.b64encode(key).decode())
+        return
+    if kind == "jwt":
+        text = scheme["sig"].get("prefix", "") + token(request, scheme, key, event_id, alter)
+        put(request, scheme, text)
+        return
+    if kind == "token":
+        put(request, scheme, coded(scheme["sig"], key))
+        return
+    if kind == "hmac":
+        signature = hmac.new(key, request.fill(content), scheme["hash"]).digest()
+    elif kind == "hash":
+        request.secret = key
+        signature = hashlib.new(scheme["hash"], request.fill(content)).digest()
+    else:
+        signature = asymmetric(scheme, key, request.fill(content))
+    put(request, scheme, located(request, scheme, coded(scheme["sig"], signature)))
+
+
+def keys_of(name, record, scheme):
+    """The configuration of a source, its key, and the key of somebody else."""
+    conf = conf_of(record)
+    config = {"url": f"https://hooks.example.com/in/{name}"} | ({"vars": conf} if conf else {})
+    prefix = record.get("secret", {}).get("prefix", "")
+    if scheme["kind"] == "none":
+        return config, None, None
+    if "keysource" in scheme:
+        key, other = private_keys(scheme["kind"])
+        if scheme["keysource"]["from"] == "jwks":
+            public = jwk(key, "key-1") if scheme["kind"] == "jwt" else {
+                "kty": "OKP", "crv": "Ed25519", "x": b64url(bytes.fromhex(public_text(key, "raw-hex")))}
+            return config | {"jwks": {"keys": [public]}}, key, other
+        return config | {"keys": {"key-1": public_text(key, "pem")}}, key, other
+    decode = scheme.get("key", {}).get("decode", "")
+    if decode in ("pem", "spki-base64", "raw-hex", "raw-base64"):
+        key, other = private_keys(scheme["kind"])
+        text = public_text(key, decode)
+        return config | {"secrets": [scheme["key"].get("strip", [""])[0] + text]}, key, other
+    text, key = shared_secret(scheme, prefix, name)
+    _, other = shared_secret(scheme, prefix, name + " other")
+    return config | {"secrets": [text]}, key, other
+
+
+def vectors(name, record):
+    out = []
+
+    def add(case, request, config, expect, note=""):
+        entry = {"id": f"{name}/{case}", "provider": name, "kind": "verify", "now": NOW, "config": config,
+                 "request": {"method": request.method, "path": request.target(), "headers": request.headers,
+                             "body_b64": base64.b64encode(request.body).decode()}, "expect": expect}
+        out.append(entry | ({"note": note} if note else {}))
+
+    for number, scheme in enumerate(record["scheme"], 1):
+        suffix = "" if number == 1 else f"-v{number}"
+        config, key, other = keys_of(name, record, scheme)
+
+        def made(now=NOW, with_key=key, extra="", alter=lambda header, claims: (header, claims)):
+            event = sample(name, record, now, extra)
+            request = base_request(name, record, scheme, now, event)
+            prove(request, scheme, with_key, event[1], alter)
+            return request, event
+
+        request, event = made()
+        expect = {"verdict": "valid"}
+        has_type = "type" in record["event"]
+        if record["event"].get("id") and name != "dropbox-sign":
+            expect["event_id"] = event[1]
+        expect |= {"event_type": event[2]} if has_type else {}
+        add("valid-basic" + suffix, request, config, expect)
+        json_body = event[3] == "application/json" and event[0].rstrip().endswith(b"}") and name not in EVENTS
+        if json_body:
+            add("valid-unicode" + suffix, made(extra=',\n  "note": "Zo\u00eb \u2013 \u65e5\u672c </script> \\ud83c\\udf89/"\n')[0], config, expect)
+        if scheme["kind"] == "none":
+            continue
+        add("wrong-secret" + suffix, made(with_key=other)[0], config, {"verdict": "bad_signature"})
+        bare = base_request(name, record, scheme, NOW, event)
+        add("missing-signature" + suffix, bare, config, {"verdict": "missing_header", "also_ok": ["malformed", "bad_signature"]})
+        contents = scheme.get("content", "")
+        claims = json.dumps(scheme.get("claims", {})) + json.dumps(scheme.get("claims_if_body", {}))
+        if "{body" in (contents if isinstance(contents, str) else contents[0]) + claims:
+            changed = made()[0]
+            changed.body = changed.body + b" "
+            add("tampered-body" + suffix, changed, config, {"verdict": "bad_signature"})
+        if scheme["kind"] == "jwt":
+            none = made(alter=lambda header, claims: (header | {"alg": "none"}, claims))[0]
+            add("alg-none" + suffix, none, config, {"verdict": "bad_signature", "also_ok": ["malformed"]})
+            add("expired" + suffix, made(now=NOW - 1000)[0], config, {"verdict": "stale"})
+        stamp = scheme.get("timestamp", {})
+        tolerance = stamp.get("tolerance", "unbounded")
+        if tolerance != "unbounded":
+            edge = tolerance - 1 if stamp.get("exclusive") else tolerance
+            add("valid-old-limit" + suffix, made(now=NOW - edge)[0], config, {"verdict": "valid"})
+            add("stale" + suffix, made(now=NOW - edge - 1)[0], config, {"verdict": "stale"})
+            future = stamp.get("future", tolerance)
+            if future != "unbounded":
+                add("stale-future" + suffix, made(now=NOW + future + 1)[0], config, {"verdict": "stale"})
+    return out
+
+
+def main():
+    for name in OWN:
+        record = tomllib.loads((CRATE / "providers" / f"{name}.toml").read_text())
+        made = vectors(name, record)
+        # Those of mattermost stand beside others.
+        file = CRATE / "vectors" / ("mattermost-own.json" if name == "mattermost" else f"{name}.json")
+        if name == "mattermost":
+            made = [entry | {"id": entry["id"] + "-own"} for entry in made]
+        lines = ",\n".join(json.dumps(entry, ensure_ascii=False) for entry in made)
+        file.write_text(f"[\n{lines}\n]\n")
+
+
+if __name__ == "__main__":
+    main()
