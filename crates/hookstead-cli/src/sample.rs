@@ -65,7 +65,6 @@ impl Signer {
             event_type: Some(sample.event_type.as_str()).filter(|event_type| !event_type.is_empty()),
             secret: self.secret.as_ref(),
             now_unix_micros: at.as_micros(),
-            conf: None,
         };
         self.provider.sign(&request).map_err(|error| {
             let name = self.provider.name();

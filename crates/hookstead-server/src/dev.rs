@@ -125,9 +125,11 @@ pub(crate) fn sources(
     providers().filter_map(source).collect()
 }
 
-/// Those that check something: a source that does not is never made by itself.
+/// Those that check something with nothing but a secret that anybody can make up: a source that does not is never
+/// made by itself, and what only its owner knows (a public key, an id of the account) cannot be made up.
 fn providers() -> impl Iterator<Item = &'static Arc<Provider>> {
-    Registry::builtin().iter().filter(|provider| provider.needs_secret())
+    let asks = |provider: &Provider| provider.conf().any(|(_, _, is_needed)| is_needed);
+    Registry::builtin().iter().filter(move |provider| provider.shares_secret() && !asks(provider))
 }
 
 /// A random secret in the form that the provider gives out.

@@ -34,7 +34,6 @@
 //!     event_type: Some(&sample.event),
 //!     secret: Some(&secret),
 //!     now_unix_micros: now,
-//!     conf: None,
 //! })?;
 //!
 //! // ... and verify what arrives.

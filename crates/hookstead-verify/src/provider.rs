@@ -304,6 +304,11 @@ impl Provider {
         self.body_bytes_max
     }
 
+    /// Whether requests have to prove anything at all.
+    pub fn checks_requests(&self) -> bool {
+        self.variants.iter().any(|variant| !matches!(variant.scheme, Scheme::None))
+    }
+
     /// Whether a source of this provider must have a secret.
     pub fn needs_secret(&self) -> bool {
         self.variants.iter().any(|variant| variant.scheme.needs_secret())

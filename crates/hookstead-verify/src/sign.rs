@@ -37,8 +37,6 @@ pub struct SignRequest<'a> {
     pub secret: Option<&'a Secret>,
     /// The time to write, in Unix microseconds.
     pub now_unix_micros: i64,
-    /// The values that the provider's [`conf`](Provider::conf) names, where it has any.
-    pub conf: Option<&'a BTreeMap<String, String>>,
 }
 
 /// A request that the provider's verifier accepts. Headers and query may hold the secret itself, so `Debug`
@@ -109,10 +107,23 @@ impl Provider {
     ///
     /// [`SignError`]: see its variants.
     pub fn sign(&self, request: &SignRequest<'_>) -> Result<SignedRequest, SignError> {
+        self.sign_with(request, &BTreeMap::new())
+    }
+
+    /// As [`sign`](Self::sign), with the values that the provider's [`conf`](Self::conf) names.
+    ///
+    /// # Errors
+    ///
+    /// [`SignError`]: see its variants.
+    pub fn sign_with(
+        &self,
+        request: &SignRequest<'_>,
+        conf: &BTreeMap<String, String>,
+    ) -> Result<SignedRequest, SignError> {
         let mut first = None;
         for additions in [Additions::None, Additions::Query] {
             for (index, variant) in self.variants.iter().enumerate() {
-                match self.draft(variant, request, additions) {
+                match self.draft(variant, request, conf, additions) {
                     Ok(signed) if self.chooses(index, &signed) => return Ok(signed),
                     Ok(_) => {}
                     Err(error) => first = first.or(Some(error)),
@@ -126,6 +137,7 @@ impl Provider {
         &self,
         variant: &Variant,
         request: &SignRequest<'_>,
+        conf: &BTreeMap<String, String>,
         additions: Additions,
     ) -> Result<SignedRequest, SignError> {
         let mut draft = SignedRequest {
@@ -155,7 +167,7 @@ impl Provider {
         let beside = variant.scheme.locator().into_iter().flat_map(Locator::beside);
         let beside = beside.map(|(name, value)| (name, value.as_bytes().to_vec()));
         let fields: Vec<_> = fields.into_iter().chain(beside).collect();
-        let written = self.proof(&draft, variant, request, &fields)?;
+        let written = self.proof(&draft, variant, request, conf, &fields)?;
         match (written, variant.scheme.locator()) {
             (None, _) => {}
             (Some(written), Some(locator)) => put(&mut draft, locator, written)?,
@@ -218,6 +230,7 @@ impl Provider {
         draft: &SignedRequest,
         variant: &Variant,
         request: &SignRequest<'_>,
+        conf: &BTreeMap<String, String>,
         fields: &[(&str, Vec<u8>)],
     ) -> Result<Option<Vec<u8>>, SignError> {
         let fields: Vec<(&str, &[u8])> =
@@ -228,7 +241,7 @@ impl Provider {
             (_, Some(secret)) => secret,
         };
         let item = only_item(draft, variant)?;
-        let context = Context { item: item.as_deref(), conf: request.conf, ..self.context(draft, &fields) };
+        let context = Context { item: item.as_deref(), conf: Some(conf), ..self.context(draft, &fields) };
         let signature = signature(&variant.scheme, secret, request, &context)?;
         Ok(Some(match variant.scheme.locator() {
             Some(locator) => locator.write(&fields, &signature, &context),

@@ -113,7 +113,7 @@ pub struct Verifier {
     /// For each variant the keys, in the order of the secrets.
     keys: Vec<Vec<Option<Key>>>,
     hints: Vec<String>,
-    options: VerifyOptions,
+    options: Box<VerifyOptions>,
     awaits_secret: bool,
 }
 
@@ -153,7 +153,7 @@ impl Verifier {
         check_options(&provider, &options)?;
         let keys = provider.variants.iter().map(|variant| keys(variant, secrets)).collect();
         let hints = secrets.iter().map(Secret::hint).collect();
-        Ok(Self { provider, keys, hints, options, awaits_secret: false })
+        Ok(Self { provider, keys, hints, options: Box::new(options), awaits_secret: false })
     }
 
     /// A verifier for a source whose secret the provider hands over in its first request. It proves nothing: its
@@ -170,7 +170,7 @@ impl Verifier {
         }
         check_options(&provider, &options)?;
         let keys = provider.variants.iter().map(|_| Vec::new()).collect();
-        Ok(Self { provider, keys, hints: Vec::new(), options, awaits_secret: true })
+        Ok(Self { provider, keys, hints: Vec::new(), options: Box::new(options), awaits_secret: true })
     }
 
     /// The provider.

@@ -41,9 +41,12 @@ pub(crate) fn list(json: bool) -> Result<()> {
 /// The provider of this name.
 pub(crate) fn named(name: &str) -> Result<&'static Arc<Provider>> {
     Registry::builtin().get(name).ok_or_else(|| {
-        let known: Vec<&str> = Registry::builtin().iter().map(|provider| provider.name()).collect();
-        Failure::new(Exit::NotFound, "unknown-provider", format!("there is no provider `{name}`"))
-            .fix(format!("take one of: {}", known.join(", ")))
+        let message = match Registry::builtin().nearest(name) {
+            Some(close) => format!("there is no provider `{name}`; did you mean `{close}`?"),
+            None => format!("there is no provider `{name}`"),
+        };
+        Failure::new(Exit::NotFound, "unknown-provider", message)
+            .fix("see them all: hookstead send --list")
             .into()
     })
 }

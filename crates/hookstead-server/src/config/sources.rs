@@ -129,7 +129,7 @@ fn provider(name: &SourceName, section: &Section<'_>) -> Option<Arc<Provider>> {
     };
     let implicit = section.value("provider").is_none();
     match registry.get(&wanted) {
-        Some(provider) if implicit && !provider.needs_secret() => {
+        Some(provider) if implicit && !provider.checks_requests() => {
             let what = format!("source `{name}` checks no signature");
             findings.at(
                 &span,
@@ -141,15 +141,16 @@ fn provider(name: &SourceName, section: &Section<'_>) -> Option<Arc<Provider>> {
         }
         Some(provider) => Some(provider.clone()),
         None => {
-            let known: Vec<&str> = registry.iter().map(|provider| provider.name()).collect();
             // Never towards less: nobody is led from a typing mistake to a source that checks nothing.
-            let checking = registry.iter().filter(|provider| provider.needs_secret());
+            let checking = registry.iter().filter(|provider| provider.checks_requests());
             let what = match did_you_mean(&wanted, checking.map(|provider| provider.name())) {
                 Some(close) => format!("there is no provider `{wanted}`; did you mean `{close}`?"),
                 None => format!("there is no provider `{wanted}`"),
             };
-            let fix =
-                format!("write provider = \"..\", one of {}; or scheme = {{ hmac = .. }}", known.join(", "));
+            let count = registry.names().count();
+            let fix = format!(
+                "write provider = \"..\", one of {count} (hookstead send --list); or scheme = {{ hmac = .. }}"
+            );
             findings.at(&span, &section.key("provider"), what, fix);
             None
         }
@@ -291,6 +292,7 @@ impl SourceConfig {
             url,
             identity: self.identity.clone(),
             event_type: self.event_type.clone(),
+            ..VerifyOptions::default()
         }
     }
 }

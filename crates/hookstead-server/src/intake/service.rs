@@ -359,6 +359,8 @@ fn problem_of_refusal(refusal: &Refusal) -> Problem {
         Refusal::Rejected(rejection) => match rejection.class {
             RejectionClass::NotVerified => Problem::NotVerified,
             RejectionClass::Malformed => Problem::Malformed,
+            // A key that the provider publishes is being fetched: 503, and the sender comes again.
+            RejectionClass::Unavailable => Problem::Busy,
         },
         Refusal::Unidentified(_) => Problem::EventId,
         Refusal::Unavailable(unavailable) => problem_of(unavailable),

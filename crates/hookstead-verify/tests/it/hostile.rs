@@ -242,7 +242,6 @@ fn odd_bodies() {
                 event_type: None,
                 secret: Some(&secret),
                 now_unix_micros,
-                conf: None,
             })
             .unwrap();
         let request = signed.as_request();

@@ -65,7 +65,6 @@ fn request<'a>(provider: &Provider, body: &'a [u8], secret: &'a Secret) -> SignR
         event_type: None,
         secret: provider.needs_secret().then_some(secret),
         now_unix_micros: NOW,
-        conf: None,
     }
 }
 
@@ -85,16 +84,13 @@ fn sample(provider: &Arc<Provider>, event: &str) {
     let sample = provider.sample(Some(event)).unwrap();
     let event_id = sample.event_id(42);
     let body = sample.render(&event_id, NOW);
-    let conf = inputs::conf_for(provider);
-    let signed = provider
-        .sign(&SignRequest {
-            content_type: &sample.content_type,
-            event_id: &event_id,
-            event_type: Some(event),
-            conf: Some(&conf),
-            ..request(provider, &body, &secret)
-        })
-        .unwrap();
+    let request = SignRequest {
+        content_type: &sample.content_type,
+        event_id: &event_id,
+        event_type: Some(event),
+        ..request(provider, &body, &secret)
+    };
+    let signed = provider.sign_with(&request, &inputs::conf_for(provider)).unwrap();
     let identity = if provider.has_id() { IdentityRule::Provider } else { IdentityRule::None };
     let verifier = verifier(provider, &secret, identity);
     let verified = verifier.verify(&signed.as_request(), NOW).unwrap();
