@@ -28,4 +28,4 @@ mod signatures;
 mod sketch;
 mod stage;
 mod timestamps;
-mod trace;
+pub(crate) mod trace;

@@ -14,6 +14,7 @@ mod full_disk;
 mod harness;
 mod help;
 mod kill_loop;
+mod kill_points;
 mod lifecycle;
 mod limits;
 mod lookup;

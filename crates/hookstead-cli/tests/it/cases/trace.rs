@@ -87,18 +87,43 @@ pub(crate) struct Attached(Child);
 
 /// Attaches strace with a fault, such as `inject=fsync:error=EIO`, and waits until it holds.
 pub(crate) fn attach(server: &Server, calls: &str, fault: &str) -> Attached {
-    let mut strace = Command::new("strace")
-        .args(["-f", "-e", &format!("trace={calls}"), "-e", fault, "-e", "signal=none"])
-        .args(["-o", "/dev/null", "-p", &server.pid().to_string()])
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("strace starts; if it is missing, run `cargo xtask setup`");
+    let mut strace = Command::new("strace");
+    strace.args(["-f", "-e", &format!("trace={calls}"), "-e", fault, "-o", "/dev/null"]);
+    let (attached, count) = start(strace, &[server.pid()]);
+    assert!(count == 1, "strace cannot attach to the server");
+    attached
+}
+
+/// As [`attach`], to these threads alone. Each counts its own calls, apart by their names. A fault that kills may strike
+/// before all of them are attached to.
+pub(crate) fn attach_to_threads(threads: &[u32], calls: &str, fault: &str) -> Attached {
+    let mut strace = Command::new("strace");
+    strace.args(["-e", &format!("trace={calls}"), "-e", fault, "-o", "/dev/null"]);
+    start(strace, threads).0
+}
+
+/// Writes down the calls of these threads: lines that begin with the number of the thread, unless there is only one.
+pub(crate) fn watch_threads(threads: &[u32], output: &Path) -> Attached {
+    let mut strace = Command::new("strace");
+    strace.arg("-o").arg(output);
+    start(strace, threads).0
+}
+
+/// Starts it, and says how many of the threads it is attached to.
+fn start(mut strace: Command, ids: &[u32]) -> (Attached, usize) {
+    strace.args(["-e", "signal=none"]);
+    for id in ids {
+        strace.args(["-p", &id.to_string()]);
+    }
+    let strace = strace.stderr(Stdio::piped()).spawn();
+    let mut strace = strace.expect("strace starts; if it is missing, run `cargo xtask setup`");
     let mut said = BufReader::new(strace.stderr.take().expect("stderr is a pipe")).lines();
-    let attached = said.find(|line| line.as_ref().is_ok_and(|line| line.contains("attached")));
-    assert!(attached.is_some(), "strace cannot attach to the server");
+    // One line each: `Process 7 attached`, or why it is not, such as that a thread has ended meanwhile.
+    let lines = said.by_ref().map_while(Result::ok).filter(|line| line.contains("attach"));
+    let count = lines.take(ids.len()).filter(|line| line.contains("attached")).count();
     // It must go on reading, or strace would block on a full pipe.
     std::thread::spawn(move || said.for_each(drop));
-    Attached(strace)
+    (Attached(strace), count)
 }
 
 impl Attached {

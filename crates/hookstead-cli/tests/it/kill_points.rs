@@ -1,0 +1,274 @@
+//! SIGKILL at every system call between a request and its answer, thread by thread, on both stores. The calls are taken
+//! from a request that is watched; for each of them strace then ends the process when a thread makes it. After the restart the sender's retry comes: what was acknowledged is
+//! there, the retry is stored or a duplicate, nothing is doubled or altered.
+//!
+//! `HOOKSTEAD_KILL_POINT_STEP`: a kill at each so many-th call (4; `cargo xtask evidence` takes 1).
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::time::{Duration, Instant};
+
+use crate::cases::trace::{Attached, attach_to_threads, watch_threads};
+use crate::harness::{
+    Connection, Events, Evidence, Losses, Project, Request, SOURCE, Server, StoreKind, size_from,
+};
+
+/// The kernel keeps fifteen bytes of a thread's name.
+const COMMITTER: &str = "hookstead-commi";
+
+/// A thread has its name by then.
+const NAMED_MAX: Duration = Duration::from_secs(20);
+
+/// Which threads are looked at.
+#[derive(Clone, Copy, Debug)]
+enum Threads {
+    /// Those that read the request and write the answer, and all others.
+    Network,
+    /// Those that commit.
+    Commit,
+}
+
+/// What is sent when the kill comes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    New,
+    /// Other bytes under the id of an event of the same run.
+    Conflict,
+    /// The first retry after a start, of an event from before it.
+    Duplicate,
+}
+
+#[test]
+fn a_kill_at_any_call_loses_and_doubles_nothing_on_sqlite() {
+    check_sweeps(StoreKind::Sqlite);
+}
+
+#[test]
+fn a_kill_at_any_call_loses_and_doubles_nothing_on_files() {
+    check_sweeps(StoreKind::Files);
+}
+
+fn check_sweeps(store: StoreKind) {
+    let step = size_from("HOOKSTEAD_KILL_POINT_STEP", 4);
+    let evidence = Evidence::begin("kill-points", store);
+    let mut sweeps = Sweeps::on(Project::new().on(store));
+    for threads in [Threads::Network, Threads::Commit] {
+        for kind in [Kind::New, Kind::Conflict, Kind::Duplicate] {
+            sweeps.sweep(threads, kind, step);
+        }
+    }
+    sweeps.check_all(evidence);
+}
+
+/// A store, and all that is known of it over many kills.
+struct Sweeps {
+    project: Project,
+    /// Running between two kills; in a kill it is taken out.
+    server: Option<Server>,
+    /// What must be there.
+    events: Events,
+    kills: usize,
+    unanswered: usize,
+}
+
+/// A request that was under way when the server was killed, and its answer if there was one.
+struct Interrupted {
+    kind: Kind,
+    id: String,
+    body: Vec<u8>,
+    status: Option<u16>,
+}
+
+impl Sweeps {
+    fn on(project: Project) -> Self {
+        let server = project.serve();
+        let (id, body) = ("first".to_owned(), b"first".to_vec());
+        assert_eq!(send(&mut server.connect(), &id, &body), Some(202));
+        Self { project, server: Some(server), events: Events::from([(id, body)]), kills: 0, unanswered: 0 }
+    }
+
+    /// Kills at one call after the other.
+    fn sweep(&mut self, threads: Threads, kind: Kind, step: usize) {
+        let before = self.unanswered;
+        let calls = self.calls(threads, kind);
+        for Call { name, number } in calls.iter().step_by(step) {
+            let event = format!("{threads:?}-{kind:?}-{name}-{number}");
+            let fault = format!("inject={name}:signal=KILL:when={number}");
+            self.kill(kind, &event, |server| attach_to_threads(&threads.of(server), name, &fault));
+            self.kills += 1;
+        }
+        let killed = self.unanswered - before;
+        println!("{threads:?}, {kind:?}: {} calls, {killed} kills before the answer", calls.len());
+        assert!(killed > 0, "no kill came before the answer: {threads:?}, {kind:?}");
+    }
+
+    /// The calls that the threads make for a request, and some around it.
+    fn calls(&mut self, threads: Threads, kind: Kind) -> Vec<Call> {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let file = folder.path().join("calls");
+        self.kill(kind, &format!("{threads:?}-{kind:?}"), |server| watch_threads(&threads.of(server), &file));
+        let calls = calls_in(&fs::read_to_string(file).expect("strace wrote its file"));
+        calls.into_iter().collect()
+    }
+
+    /// Sends a request while strace is at work, ends the server, starts it again and checks.
+    fn kill(&mut self, kind: Kind, event: &str, strace: impl FnOnce(&Server) -> Attached) {
+        let server = self.server_for(kind);
+        let mut connection = server.connect();
+        let (id, body) = self.request_of(kind, event.to_owned(), &mut connection);
+        let strace = strace(&server);
+        let status = send(&mut connection, &id, &body);
+        // If the call has not come by now, so does this kill.
+        server.kill9();
+        strace.wait();
+        self.unanswered += usize::from(status.is_none());
+        self.check(event, &Interrupted { kind, id, body, status });
+    }
+
+    /// A server; for the first retry after a start, one that has just started.
+    fn server_for(&mut self, kind: Kind) -> Server {
+        let server = self.server.take().expect("a server runs between two kills");
+        if kind != Kind::Duplicate {
+            return server;
+        }
+        server.kill9();
+        self.project.serve()
+    }
+
+    /// What is sent when the kill comes; what it rests on is stored before.
+    fn request_of(&mut self, kind: Kind, name: String, connection: &mut Connection) -> (String, Vec<u8>) {
+        let body = format!("the body of {name} ").repeat(100).into_bytes();
+        match kind {
+            Kind::New => (name, body),
+            Kind::Conflict => {
+                assert_eq!(send(connection, &name, &body), Some(202), "{name}");
+                self.events.insert(name.clone(), body.clone());
+                (name, [body, b"!".to_vec()].concat())
+            }
+            Kind::Duplicate => {
+                let (id, body) = self.events.last_key_value().expect("events are there");
+                (id.clone(), body.clone())
+            }
+        }
+    }
+
+    /// Starts the server again and sends the retry.
+    fn check(&mut self, name: &str, interrupted: &Interrupted) {
+        let server = self.project.serve();
+        let Interrupted { kind, id, body, status } = interrupted;
+        let retried = send(&mut server.connect(), id, body);
+        match kind {
+            Kind::New => {
+                assert!([None, Some(202)].contains(status), "{name}: {status:?}");
+                let expected: &[u16] = if status.is_some() { &[200] } else { &[200, 202] };
+                assert!(
+                    retried.is_some_and(|retried| expected.contains(&retried)),
+                    "{name}: {status:?}, then {retried:?}"
+                );
+                self.events.insert(id.clone(), body.clone());
+            }
+            Kind::Conflict => {
+                assert!([None, Some(409)].contains(status), "{name}: {status:?}");
+                assert_eq!(retried, Some(409), "{name}");
+            }
+            Kind::Duplicate => {
+                assert!([None, Some(200)].contains(status), "{name}: {status:?}");
+                assert_eq!(retried, Some(200), "{name}");
+            }
+        }
+        assert_eq!(server.admin().body(SOURCE, id).as_ref(), Ok(&self.events[id]), "{name}");
+        self.server = Some(server);
+    }
+
+    /// At the end every event, and nothing but them.
+    fn check_all(mut self, mut evidence: Evidence) {
+        let server = self.server.take().expect("a server runs between two kills");
+        let mut losses = Losses::default();
+        losses.look(&server, &self.events);
+        let listed = server.admin().events().len();
+        let conflicts = server.admin().conflicts();
+        server.kill9();
+        let check = self.project.run(&["store", "check"]);
+        evidence.count("kills", self.kills);
+        evidence.count("before_the_answer", self.unanswered);
+        evidence.count("checked", losses.checked);
+        evidence.count("lost", losses.faults.len());
+        evidence.count("doubled", listed.saturating_sub(self.events.len()));
+        evidence.finish(self.project.data());
+        losses.judge();
+        assert_eq!(listed, self.events.len(), "one row an event");
+        let contradicted = self.events.keys().filter(|id| id.contains("Conflict")).count();
+        assert_eq!(conflicts.len(), contradicted, "the other bytes once a digest: {conflicts:#?}");
+        assert_eq!(check.exit_code, Some(0), "{check:?}");
+    }
+}
+
+impl Threads {
+    /// Their ids. A thread that has just begun has no name of its own yet.
+    fn of(self, server: &Server) -> Vec<u32> {
+        let deadline = Instant::now() + NAMED_MAX;
+        loop {
+            let threads = threads_by_name(server);
+            let (commit, network): (Vec<_>, Vec<_>) =
+                threads.into_iter().partition(|(name, _)| name.starts_with(COMMITTER));
+            if !commit.is_empty() {
+                let wanted = if matches!(self, Self::Commit) { commit } else { network };
+                return wanted.into_iter().map(|(_, id)| id).collect();
+            }
+            assert!(Instant::now() < deadline, "no thread is named {COMMITTER}");
+        }
+    }
+}
+
+fn threads_by_name(server: &Server) -> Vec<(String, u32)> {
+    let tasks = fs::read_dir(format!("/proc/{}/task", server.pid())).expect("the server runs");
+    let mut threads = Vec::new();
+    for task in tasks {
+        let path = task.expect("a thread").path();
+        let id = path.file_name().and_then(|id| id.to_str()).and_then(|id| id.parse().ok());
+        // One that has ended meanwhile is none.
+        if let Ok(name) = fs::read_to_string(path.join("comm")) {
+            threads.push((name, id.expect("a thread has a number")));
+        }
+    }
+    threads
+}
+
+/// The so many-th call of a name by one thread.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Call {
+    name: String,
+    number: usize,
+}
+
+/// The calls of some threads, as strace writes them: `THREAD NAME(..`, one a line; `NAME(..` if it is one thread alone.
+fn calls_in(trace: &str) -> BTreeSet<Call> {
+    let mut counts: BTreeMap<(&str, &str), usize> = BTreeMap::new();
+    let mut calls = BTreeSet::new();
+    for line in trace.lines() {
+        let Some((head, _)) = line.split_once('(') else { continue };
+        let (thread, name) =
+            head.split_once(' ').map_or(("", head), |(thread, name)| (thread, name.trim_start()));
+        if name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_') {
+            let number = counts.entry((thread, name)).or_default();
+            *number += 1;
+            calls.insert(Call { name: name.to_owned(), number: *number });
+        }
+    }
+    calls
+}
+
+#[test]
+fn the_calls_of_a_trace_are_counted_by_thread() {
+    let trace = "7  futex(0x1, FUTEX_WAIT <unfinished ...>\n12 read(3, \"(\", 8) = 8\n7  <... futex resumed>) = 0\n\
+                 7  futex(0x1, FUTEX_WAKE) = 1\n12 futex(0x1, FUTEX_WAKE) = 0\n12 +++ killed by SIGKILL +++\n";
+    let calls: Vec<String> =
+        calls_in(trace).into_iter().map(|Call { name, number }| format!("{name} {number}")).collect();
+    assert_eq!(calls, ["futex 1", "futex 2", "read 1"]);
+}
+
+/// The status, or `None` if the connection ended instead.
+fn send(connection: &mut Connection, id: &str, body: &[u8]) -> Option<u16> {
+    connection.send(&Request::signed(id, body).bytes()).ok()?;
+    Some(connection.receive().ok()??.status)
+}
