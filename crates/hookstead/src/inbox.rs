@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use hookstead_core::{Clock, Register, Registered, SourceNumber, Store, Timestamp, Write, Written};
 use hookstead_store::OpenOptions;
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 
 use crate::clock::SystemClock;
 use crate::commit::{CommitLimits, Committer, Health, LaneName, News, Pending, commit_first};
 use crate::destination::Destination;
 use crate::error::{OpenError, Unavailable};
 use crate::routes::{self, Route, Table};
+use crate::signals::Signals;
 use crate::source::Source;
 
 /// A durable inbox. Cloning it is cheap, and every clone is the same inbox.
@@ -28,6 +29,8 @@ struct Inner {
     opened: hookstead_store::Opened,
     clock: Arc<dyn Clock>,
     routes: Table,
+    signals: Arc<Signals>,
+    sweeping: Arc<Semaphore>,
 }
 
 /// What an inbox is opened with.
@@ -115,9 +118,20 @@ impl InboxBuilder {
         let now = self.clock.now();
         let known = self.destinations.into_iter().map(|known| route_first(opened.store.as_ref(), known, now));
         let routes = Table::new(sources, known.collect::<Result<_, _>>()?);
-        let committer = Committer::start(opened.store.clone(), self.clock.clone(), self.limits)
-            .map_err(|source| OpenError::System { doing: "start the committer", source })?;
-        Ok(Inbox { inner: Arc::new(Inner { committer, opened, clock: self.clock, routes }) })
+        let signals = Arc::new(Signals::default());
+        let committer =
+            Committer::start(opened.store.clone(), self.clock.clone(), self.limits, signals.clone())
+                .map_err(|source| OpenError::System { doing: "start the committer", source })?;
+        Ok(Inbox {
+            inner: Arc::new(Inner {
+                committer,
+                opened,
+                clock: self.clock,
+                routes,
+                signals,
+                sweeping: Arc::new(Semaphore::new(1)),
+            }),
+        })
     }
 }
 
@@ -181,6 +195,15 @@ impl Inbox {
         self.inner.committer.close();
         let now = self.inner.clock.now();
         self.store().close(now).map_err(|error| Unavailable::from(&error))
+    }
+
+    pub(crate) fn signals(&self) -> &Signals {
+        &self.inner.signals
+    }
+
+    /// Whoever holds its permit takes expired leases away.
+    pub(crate) fn sweeping(&self) -> &Arc<Semaphore> {
+        &self.inner.sweeping
     }
 
     pub(crate) fn submit(&self, lane: LaneName, write: Write) -> Result<Pending, Unavailable> {

@@ -23,7 +23,10 @@
 
 mod clock;
 mod commit;
+mod conflict;
+mod consume;
 pub mod destination;
+pub mod dispatch;
 mod error;
 pub mod filter;
 mod inbox;
@@ -32,13 +35,18 @@ mod receive;
 mod record;
 mod replay;
 mod routes;
+mod signals;
 pub mod sink;
 mod source;
+mod tail;
 mod work;
 
 pub use clock::SystemClock;
 pub use commit::{CommitLimits, GatherAnswers, Health, News, gather_answers};
+pub use conflict::ConflictError;
+pub use consume::{Consume, ConsumeError, Consumer, Delivered, Done};
 pub use destination::{Destination, DestinationKind, DestinationOptions, PullOptions};
+pub use dispatch::Dispatcher;
 pub use error::{OpenError, RecordError, Refusal, Unavailable};
 pub use filter::{Filter, FilterError};
 pub use hookstead_core as core;
@@ -55,4 +63,5 @@ pub use sink::exec::ExecOptions;
 #[cfg(feature = "push")]
 pub use sink::push::{OnGone, PushOptions};
 pub use source::{BODY_BYTES_MAX, OnConflict, Source, SourceOptions, SuccessBody};
+pub use tail::{TAIL_PAGE_MAX, Tail, TailError, TailFrom};
 pub use work::{LeaseAnswer, LeaseWrite};

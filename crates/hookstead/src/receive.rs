@@ -3,8 +3,8 @@
 use aws_lc_rs::rand::{SecureRandom, SystemRandom};
 use bytes::Bytes;
 use hookstead_core::{
-    AcceptReceipt, Acceptance, AcceptanceFacts, Identity, IdentityError, ProviderEventId, RawHeaders, Scope,
-    SourceNumber, Timestamp, Write, Written,
+    AcceptReceipt, Acceptance, AcceptanceFacts, Bucket, EventId, Identity, IdentityError, ProviderEventId,
+    RawHeaders, Scope, SourceNumber, Timestamp, Write, Written,
 };
 use hookstead_verify::{
     HandshakeAnswer, Headers, Identified, IdentifyError, Reason, Rejection, RejectionClass, Request, Verifier,
@@ -180,6 +180,11 @@ fn kept_headers(source: &Source, headers: &dyn Headers) -> RawHeaders {
         std::str::from_utf8(name).ok().map(|name| (name, value))
     });
     RawHeaders::from_fields(fields.filter(|(name, _)| !is_secret(name)))
+}
+
+/// An id for an event that is made here, in a bucket that is known.
+pub(crate) fn new_event_id(at: Timestamp, bucket: Bucket) -> Result<EventId, Unavailable> {
+    Ok(EventId::new(at, entropy()?, bucket))
 }
 
 fn entropy() -> Result<[u8; 10], Unavailable> {

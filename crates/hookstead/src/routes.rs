@@ -123,6 +123,10 @@ impl Table {
         self.now.borrow().clone()
     }
 
+    pub(crate) fn changes(&self) -> watch::Receiver<Arc<Routes>> {
+        self.now.subscribe()
+    }
+
     fn set(&self, routes: Routes) {
         self.now.send_replace(Arc::new(routes));
     }
@@ -214,6 +218,23 @@ impl Inbox {
         let sources = sources.into_iter().map(|source| (source.name().to_string(), Arc::new(source)));
         self.routes().set(Routes { sources: sources.collect(), routes });
         Ok(())
+    }
+
+    /// Adds a destination that this program works by itself, or puts it in the place of the one of its name that
+    /// this program added before.
+    pub(crate) async fn add_consumed(
+        &self,
+        destination: Destination,
+    ) -> Result<Arc<Route>, ReconfigureError> {
+        let _one_at_a_time = self.routes().changing.lock().await;
+        let before = self.routes().now();
+        let is_same = |route: &Route| is_consumed(route) && route.name() == destination.name();
+        let others: Vec<_> = before.routes().iter().filter(|route| !is_same(route)).cloned().collect();
+        check([], others.iter().map(|route| route.destination()).chain([&destination]))?;
+        let added = Arc::new(self.register_destination(destination).await?);
+        let routes = others.into_iter().chain([added.clone()]).collect();
+        self.routes().set(Routes { sources: before.sources.clone(), routes });
+        Ok(added)
     }
 
     async fn register_source(&self, source: &Source) -> Result<(), Unavailable> {

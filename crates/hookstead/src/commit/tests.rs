@@ -71,7 +71,7 @@ fn bench(limits: CommitLimits) -> Bench {
         steps: Mutex::new(steps_receiver),
     });
     let clock = Arc::new(ManualClock::new(Timestamp::from_secs(1)));
-    let committer = Committer::start(store.clone(), clock, limits).unwrap();
+    let committer = Committer::start(store.clone(), clock, limits, Arc::default()).unwrap();
     Bench { committer, store, began, steps }
 }
 

@@ -14,6 +14,7 @@ use super::pending::{Pending, pending};
 use super::queue::{CommitLimits, Entry, LaneName, Queue};
 use super::wake::Wakes;
 use crate::error::Unavailable;
+use crate::signals::Signals;
 
 /// How long the committer waits between two probes of a store that could not commit.
 const PROBE_INTERVAL: Duration = Duration::from_millis(250);
@@ -31,6 +32,7 @@ struct Shared {
     work: Condvar,
     health: watch::Sender<Health>,
     news: watch::Sender<News>,
+    signals: Arc<Signals>,
 }
 
 struct State {
@@ -51,11 +53,12 @@ pub(crate) fn commit_first(
 }
 
 impl Committer {
-    /// Starts the threads.
+    /// Starts the threads. After each commit `signals` is told what it made.
     pub(crate) fn start(
         store: Arc<dyn Store>,
         clock: Arc<dyn Clock>,
         limits: CommitLimits,
+        signals: Arc<Signals>,
     ) -> io::Result<Self> {
         let count = store.facts().batches_in_flight.get();
         let state = State { queue: Queue::new(limits), health: Health::Ready, closing: false, idle: 0 };
@@ -66,6 +69,7 @@ impl Committer {
             work: Condvar::new(),
             health: watch::Sender::new(Health::Ready),
             news: watch::Sender::new(News::default()),
+            signals,
         });
         let committer = Self { shared, threads: Mutex::default() };
         for number in 0..count {
@@ -265,6 +269,7 @@ impl Shared {
         let written = self.store.apply(writes, self.clock.now())?;
         if written.len() == writes.len() {
             tell(&self.news, writes, &written);
+            self.signals.committed(writes, &written);
             return Ok(written);
         }
         let reason = format!("{} answers to {} writes", written.len(), writes.len());

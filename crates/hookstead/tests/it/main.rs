@@ -1,8 +1,13 @@
 //! The inbox as an embedder uses it, on every store that is built in.
 #![expect(clippy::unwrap_used, reason = "a panic is how a test reports")]
 
+mod consume;
+mod dispatch;
+mod filters;
 mod receive;
 mod record;
 mod replay;
+mod scene;
 mod sinks;
 mod stores;
+mod tail;
