@@ -156,6 +156,7 @@ impl Worker {
             lease_for: job.route.destination().lease_for(),
         };
         let per_s = job.route.destination().options().rate_per_s;
+        let looked_at = self.common.inbox.clock().now();
         let leases = match self.common.inbox.claim(claim).await {
             Ok(leases) => leases,
             Err(unavailable) => {
@@ -169,7 +170,7 @@ impl Worker {
         if claimed == asked || self.work.has_changed().unwrap_or(false) {
             return Next::Again;
         }
-        self.idle(job, claimed).await
+        self.idle(job, looked_at).await
     }
 
     async fn begin(&mut self, job: &Arc<Job>, sink: &Arc<dyn Sink>, leases: Vec<Lease>, slots: Vec<Slot>) {
@@ -188,9 +189,8 @@ impl Worker {
         }
     }
 
-    /// There was less than there might have been: when there is more.
-    async fn idle(&self, job: &Job, claimed: usize) -> Next {
-        let now = self.common.inbox.clock().now();
+    /// At that time there was less than there might have been: when there is more.
+    async fn idle(&self, job: &Job, looked_at: Timestamp) -> Next {
         let due = match self.next_due(job).await {
             Ok(due) => due,
             Err(error) => {
@@ -199,10 +199,12 @@ impl Worker {
             }
         };
         match due {
-            Some(due) if due <= now && claimed > 0 => Next::Again,
-            Some(due) => {
-                Next::Wait(Wait { work: true, until: Some(due.max(now.plus(AGAIN_WAIT))), ..Wait::default() })
+            // It ought to have been claimed: whatever the reason, the worker does not spin on it.
+            Some(due) if due <= looked_at => {
+                let until = Some(looked_at.plus(AGAIN_WAIT));
+                Next::Wait(Wait { work: true, until, ..Wait::default() })
             }
+            Some(due) => Next::Wait(Wait { work: true, until: Some(due), ..Wait::default() }),
             None => Next::Wait(Wait { work: true, ..Wait::default() }),
         }
     }
