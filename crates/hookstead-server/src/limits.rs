@@ -110,6 +110,38 @@ pub const CHANGES_MAX: usize = 8;
 /// Largest body of a request to the admin API, in bytes: what is asked for has a name or two.
 pub const API_BODY_BYTES_MAX: usize = 64 * 1024;
 
+/// Longest wait of a claim or of a tail for something to come: shorter than the 60 s after which common proxies give
+/// up, with room for a busy moment.
+pub const WAIT_MAX: Duration = Duration::from_secs(50);
+
+/// Claims and tails that may wait at once: half of the admin listener's connections, so that people get through.
+pub const WAITING_MAX: usize = ADMIN_CONNECTIONS_MAX / 2;
+
+/// How long a waiting claim or tail relies on being told: afterwards it looks again by itself.
+pub const WAIT_LOOK: Duration = Duration::from_secs(10);
+
+/// Bodies that one claim answers with, together, in bytes. What does not fit is given back untried; one larger body
+/// comes alone.
+pub const CLAIM_BODY_BYTES_MAX: u64 = 8 * 1024 * 1024;
+
+/// Claims that may be read and answered at once, which bounds what their bodies take.
+pub const CLAIMS_ANSWERED_MAX: usize = 8;
+
+/// Leases that one request settles: as many as one claim takes.
+pub const SETTLE_BATCH_MAX: usize = hookstead_core::lease::CLAIM_MAX as usize;
+
+/// Largest body of a request that settles leases in a batch: each with a reason of some words.
+pub const SETTLE_BATCH_BYTES_MAX: usize = 512 * 1024;
+
+/// Longest reason or note that is kept, in bytes.
+pub const NOTE_BYTES_MAX: usize = 1024;
+
+/// Up to how many deliveries in one state are counted for a person who asks for a destination.
+pub const PAGE_COUNT_MAX: u16 = hookstead_core::query::PAGE_MAX;
+
+/// Events that one step of a redelivery looks at: a commit of some milliseconds, so that what else waits gets its turn.
+pub const REDELIVERY_STEP: u32 = 200;
+
 /// How many of a source's newest events are looked through for scopes when an event is looked up by its provider's
 /// id: enough for every hook that is in use, and read in a second from a cold disk.
 pub const LOOKUP_EVENTS_MAX: usize = 10_000;

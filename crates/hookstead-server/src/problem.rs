@@ -65,6 +65,26 @@ pub enum Problem {
     Ambiguous,
     /// 409 `source-not-configured`: the event's source stands in no configuration, so nobody knows how to read it.
     SourceNotConfigured,
+    /// 404 `unknown-destination`: no destination of this name is configured.
+    UnknownDestination,
+    /// 404 `unknown-lease`: this is no lease of this store.
+    UnknownLease,
+    /// 404 `unknown-delivery`: the event is not owed to this destination.
+    UnknownDelivery,
+    /// 404 `unknown-redelivery`: no redelivery has this id.
+    UnknownRedelivery,
+    /// 409 `lease-lost`: the lease expired, and the delivery is another's or waits again. Nothing changed.
+    LeaseLost,
+    /// 409 `lease-settled`: the lease was settled before, in another way. Nothing changed.
+    LeaseSettled,
+    /// 409 `not-pull`: the server itself works this destination's deliveries.
+    NotPull,
+    /// 409 `delivery-state`: in its state this cannot be done with the delivery. Nothing changed.
+    DeliveryState,
+    /// 409 `redelivery-ended`: only a running redelivery can be cancelled.
+    RedeliveryEnded,
+    /// 422 `config`: the configuration has mistakes, which `detail` tells. The one before stays in force.
+    Config,
     /// 410 `erased`: retention erased the body; identity and digest remain.
     Erased,
     /// 413 `too-large`: the body is over the source's limit.
@@ -106,6 +126,16 @@ impl Problem {
         Self::Conflict,
         Self::Ambiguous,
         Self::SourceNotConfigured,
+        Self::UnknownDestination,
+        Self::UnknownLease,
+        Self::UnknownDelivery,
+        Self::UnknownRedelivery,
+        Self::LeaseLost,
+        Self::LeaseSettled,
+        Self::NotPull,
+        Self::DeliveryState,
+        Self::RedeliveryEnded,
+        Self::Config,
         Self::Erased,
         Self::TooLarge,
         Self::TargetTooLong,
@@ -139,6 +169,16 @@ impl Problem {
             Self::SourceNotConfigured => {
                 (Status::CONFLICT, "source-not-configured", "the source stands in no configuration")
             }
+            Self::UnknownDestination => (Status::NOT_FOUND, "unknown-destination", "there is no such destination"),
+            Self::UnknownLease => (Status::NOT_FOUND, "unknown-lease", "there is no such lease"),
+            Self::UnknownDelivery => (Status::NOT_FOUND, "unknown-delivery", "there is no such delivery"),
+            Self::UnknownRedelivery => (Status::NOT_FOUND, "unknown-redelivery", "there is no such redelivery"),
+            Self::LeaseLost => (Status::CONFLICT, "lease-lost", "the lease was lost"),
+            Self::LeaseSettled => (Status::CONFLICT, "lease-settled", "the lease was settled otherwise"),
+            Self::NotPull => (Status::CONFLICT, "not-pull", "the destination is not claimed from"),
+            Self::DeliveryState => (Status::CONFLICT, "delivery-state", "the delivery is in another state"),
+            Self::RedeliveryEnded => (Status::CONFLICT, "redelivery-ended", "the redelivery has ended"),
+            Self::Config => (Status::UNPROCESSABLE_ENTITY, "config", "the configuration is wrong"),
             Self::Erased => (Status::GONE, "erased", "the body was erased"),
             Self::TooLarge => (Status::PAYLOAD_TOO_LARGE, "too-large", "the body is too large"),
             Self::TargetTooLong => (Status::URI_TOO_LONG, "target-too-long", "the address is too long"),

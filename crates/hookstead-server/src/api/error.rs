@@ -21,6 +21,26 @@ impl ApiError {
     }
 }
 
+impl ApiError {
+    /// The stable code.
+    pub(crate) fn code(&self) -> &'static str {
+        self.problem.code()
+    }
+}
+
+impl From<Unavailable> for ApiError {
+    fn from(error: Unavailable) -> Self {
+        let problem = match error {
+            Unavailable::Overloaded => Problem::Busy,
+            Unavailable::Closing => Problem::Stopping,
+            Unavailable::Damaged(_) => Problem::Damaged,
+            _ => Problem::NotDurable,
+        };
+        tracing::error!(error = %error, problem.code = problem.code(), "a change could not be stored");
+        Self::new(problem, error.to_string())
+    }
+}
+
 impl From<Problem> for ApiError {
     fn from(problem: Problem) -> Self {
         Self { problem, case: Case::default() }

@@ -5,16 +5,21 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::middleware::from_fn_with_state;
-use axum::routing::get;
+use axum::routing::{get, post};
 use hookstead::{Health, Inbox};
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 
 use super::error::ApiError;
 use super::hosts::Hosts;
 use super::places::Places;
-use super::{conflicts, events, guard, health, runs, sources, stats};
+use super::waiting::Waiting;
+use super::{
+    claim, conflicts, deliveries, destinations, events, guard, health, leases, redeliveries, reload, runs, sources,
+    stats, tail,
+};
 use crate::listen::Stop;
 use crate::problem::Problem;
+use crate::run::Reloader;
 use crate::tokens::Tokens;
 
 /// What the handlers share.
@@ -22,6 +27,12 @@ pub(crate) struct Api {
     pub(crate) inbox: Inbox,
     pub(crate) reads: Places,
     pub(crate) changes: Places,
+    /// Claims that are read and answered.
+    pub(crate) claims: Places,
+    pub(crate) waiting: Waiting,
+    /// Tells the redeliverer of new work.
+    pub(crate) redeliveries: Arc<Notify>,
+    pub(crate) reloader: Arc<Reloader>,
     pub(crate) tokens: Tokens,
     pub(crate) hosts: Hosts,
     pub(crate) health: watch::Receiver<Health>,
@@ -43,6 +54,25 @@ pub(crate) fn router(api: Arc<Api>) -> Router {
         .route("/v1/events/{event}/body", get(events::body))
         .route("/v1/events/{event}/receipt", get(events::receipt))
         .route("/v1/events/{event}/runs", get(runs::list).post(runs::create))
+        .route("/v1/events/{event}/redeliver", post(redeliveries::event))
+        .route("/v1/tail", get(tail::tail))
+        .route("/v1/destinations", get(destinations::list))
+        .route("/v1/destinations/{name}", get(destinations::show))
+        .route("/v1/destinations/{name}/pause", post(destinations::pause))
+        .route("/v1/destinations/{name}/resume", post(destinations::resume))
+        .route("/v1/destinations/{name}/claim", post(claim::claim))
+        .route("/v1/leases/settle", post(leases::many))
+        .route("/v1/leases/{lease}/{outcome}", post(leases::one))
+        .route("/v1/deliveries", get(deliveries::list))
+        .route("/v1/deliveries/{delivery}", get(deliveries::show))
+        .route("/v1/deliveries/{delivery}/redeliver", post(deliveries::redeliver))
+        .route("/v1/deliveries/{delivery}/done", post(deliveries::done))
+        .route("/v1/deliveries/{delivery}/hold", post(deliveries::hold))
+        .route("/v1/deliveries/{delivery}/release", post(deliveries::release))
+        .route("/v1/redeliveries", get(redeliveries::list).post(redeliveries::create))
+        .route("/v1/redeliveries/{redelivery}", get(redeliveries::show))
+        .route("/v1/redeliveries/{redelivery}/cancel", post(redeliveries::cancel))
+        .route("/v1/reload", post(reload::reload))
         .route("/v1/conflicts", get(conflicts::list))
         .route("/v1/sources", get(sources::list))
         .route("/v1/stats", get(stats::show))

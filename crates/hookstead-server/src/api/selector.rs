@@ -16,7 +16,7 @@ fn unreadable() -> ApiError {
 }
 
 /// The bytes of a path segment; `None` for a `%` without two hex digits.
-fn percent_decoded(segment: &str) -> Option<Vec<u8>> {
+pub(super) fn percent_decoded(segment: &str) -> Option<Vec<u8>> {
     let mut bytes = Vec::with_capacity(segment.len());
     let mut rest = segment.as_bytes();
     while let Some((first, after)) = rest.split_first() {

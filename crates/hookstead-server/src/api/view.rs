@@ -10,6 +10,14 @@ use hookstead::core::{
 };
 use serde::{Deserialize, Serialize};
 
+pub use super::delivery_view::{
+    AttemptView, DecisionView, DeliveriesView, DeliveryView, DestinationView, DestinationsView, NewDecision,
+    NewEventRedelivery, NewRedelivery, RedeliveriesView, RedeliveryView, ReloadView, TailLine,
+};
+pub use super::lease_view::{
+    ExtendedView, LeaseOutcome, LeaseResult, LeaseView, LeasesView, SettleBatch, SettleDetails, SettleItem,
+    SettledView,
+};
 pub use super::proof::{AnswersView, ReceiptView, RunView, RunsView};
 
 /// An event without its body.

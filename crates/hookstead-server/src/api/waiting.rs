@@ -1,0 +1,157 @@
+//! Waiting for something to come: bounded in time and in number, woken by commits, ended by a stop of the server.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use hookstead::News;
+use hookstead::core::{DestinationNumber, Store, Timestamp};
+use tokio::sync::{Semaphore, SemaphorePermit, watch};
+use tokio::time::Instant;
+
+use super::error::ApiError;
+use super::router::Api;
+use crate::config::parse_duration;
+use crate::limits::{WAIT_LOOK, WAIT_MAX, WAITING_MAX};
+use crate::listen::Stop;
+use crate::problem::Problem;
+
+/// What the waiting requests share.
+pub(crate) struct Waiting {
+    places: Semaphore,
+    due: Due,
+}
+
+impl Waiting {
+    pub(crate) fn new() -> Self {
+        Self { places: Semaphore::new(WAITING_MAX), due: Due::default() }
+    }
+}
+
+/// When a destination's next delivery is due, read once a commit for all who wait for it.
+#[derive(Default)]
+struct Due(Mutex<HashMap<DestinationNumber, Arc<tokio::sync::Mutex<Option<Known>>>>>);
+
+#[derive(Clone, Copy)]
+struct Known {
+    /// The count of commits that it was read after.
+    work: u64,
+    due: Option<Timestamp>,
+}
+
+impl Due {
+    async fn of(&self, api: &Api, destination: DestinationNumber, work: u64) -> Result<Option<Timestamp>, ApiError> {
+        // As many entries as there are pull destinations.
+        let slot = self.0.lock().unwrap_or_else(PoisonError::into_inner).entry(destination).or_default().clone();
+        let mut known = slot.lock().await;
+        if let Some(known) = *known
+            && known.work >= work
+        {
+            return Ok(known.due);
+        }
+        let read = move |store: &dyn Store| store.next_due(destination);
+        let due = api.reads.read(api.inbox.store(), read).await?;
+        *known = Some(Known { work, due });
+        Ok(due)
+    }
+}
+
+/// A request that may wait until an instant.
+pub(super) struct Wait<'a> {
+    api: &'a Api,
+    until: Instant,
+    news: watch::Receiver<News>,
+    stop: watch::Receiver<Stop>,
+    place: Option<SemaphorePermit<'a>>,
+}
+
+/// Why a wait ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Woken {
+    /// It may be worth looking.
+    Look,
+    /// The time is over.
+    Over,
+}
+
+/// Reads `wait=20s`; no wait if it is absent.
+pub(super) fn wait_of(text: Option<&str>) -> Result<Duration, ApiError> {
+    let Some(text) = text else { return Ok(Duration::ZERO) };
+    let wait = duration("wait", text)?;
+    if wait > WAIT_MAX {
+        let detail = format!("`wait` is at most {}", crate::config::format_duration(WAIT_MAX));
+        return Err(ApiError::new(Problem::Query, detail));
+    }
+    Ok(wait)
+}
+
+/// Reads a parameter that is a duration.
+pub(super) fn duration(name: &str, text: &str) -> Result<Duration, ApiError> {
+    parse_duration(text).map_err(|fault| ApiError::new(Problem::Query, format!("`{name}`: `{text}` {fault}")))
+}
+
+impl<'a> Wait<'a> {
+    /// Subscribes; what is committed from now on wakes it.
+    pub(super) fn new(api: &'a Api, wait: Duration) -> Self {
+        let (news, stop) = (api.inbox.news(), api.stop.clone());
+        Self { api, until: Instant::now() + wait, news, stop, place: None }
+    }
+
+    /// The counts of commits as they are now: later ones wake the next wait.
+    pub(super) fn seen(&mut self) -> News {
+        *self.news.borrow_and_update()
+    }
+
+    /// Waits until deliveries to the destination are due.
+    pub(super) async fn for_work(&mut self, destination: DestinationNumber) -> Result<Woken, ApiError> {
+        loop {
+            let seen = self.seen();
+            let due = self.api.waiting.due.of(self.api, destination, seen.work).await?;
+            let now = self.api.inbox.clock().now();
+            if due.is_some_and(|due| due <= now) {
+                return Ok(Woken::Look);
+            }
+            let due_in = due.map_or(WAIT_LOOK, |due| due.since(now)).min(WAIT_LOOK);
+            if self.sleep(due_in, |before, after| before.work != after.work).await? == Woken::Over {
+                return Ok(Woken::Over);
+            }
+        }
+    }
+
+    /// Waits until events were stored since they were last [`seen`](Self::seen).
+    pub(super) async fn for_events(&mut self) -> Result<Woken, ApiError> {
+        self.sleep(WAIT_LOOK, |before, after| before.events != after.events).await
+    }
+
+    async fn sleep(
+        &mut self,
+        longest: Duration,
+        is_worth_it: impl Fn(&News, &News) -> bool,
+    ) -> Result<Woken, ApiError> {
+        if Instant::now() >= self.until {
+            return Ok(Woken::Over);
+        }
+        self.take_place()?;
+        let before = *self.news.borrow();
+        let look_at = (Instant::now() + longest).min(self.until);
+        tokio::select! {
+            changed = self.news.wait_for(|after| is_worth_it(&before, after)) => match changed {
+                Ok(_) => Ok(Woken::Look),
+                Err(_) => Err(Problem::Stopping.into()),
+            },
+            () = tokio::time::sleep_until(look_at) => {
+                Ok(if Instant::now() >= self.until { Woken::Over } else { Woken::Look })
+            }
+            _ = self.stop.wait_for(|stop| *stop != Stop::Not) => Err(Problem::Stopping.into()),
+        }
+    }
+
+    fn take_place(&mut self) -> Result<(), ApiError> {
+        if self.place.is_none() {
+            let place = self.api.waiting.places.try_acquire();
+            let full = || ApiError::new(Problem::Busy, "as many requests as may wait do so already");
+            self.place = Some(place.map_err(|_full| full())?);
+        }
+        Ok(())
+    }
+}
