@@ -35,7 +35,7 @@ pub fn open_inbox(config: &Config, intake: SocketAddr) -> Result<Inbox, StartErr
         }
         Mode::Dev => {
             let secrets = DevSecrets::open(&config.data)?;
-            for source in &dev::sources(&secrets, &config.environment, config.limits.body) {
+            for source in &dev::sources(&secrets, &config.read_from.environment, config.limits.body) {
                 // A provider nobody uses shall not show up as a source.
                 builder = builder.source_at_first_use(made(source, config, intake)?);
             }

@@ -169,10 +169,14 @@ impl Problem {
             Self::SourceNotConfigured => {
                 (Status::CONFLICT, "source-not-configured", "the source stands in no configuration")
             }
-            Self::UnknownDestination => (Status::NOT_FOUND, "unknown-destination", "there is no such destination"),
+            Self::UnknownDestination => {
+                (Status::NOT_FOUND, "unknown-destination", "there is no such destination")
+            }
             Self::UnknownLease => (Status::NOT_FOUND, "unknown-lease", "there is no such lease"),
             Self::UnknownDelivery => (Status::NOT_FOUND, "unknown-delivery", "there is no such delivery"),
-            Self::UnknownRedelivery => (Status::NOT_FOUND, "unknown-redelivery", "there is no such redelivery"),
+            Self::UnknownRedelivery => {
+                (Status::NOT_FOUND, "unknown-redelivery", "there is no such redelivery")
+            }
             Self::LeaseLost => (Status::CONFLICT, "lease-lost", "the lease was lost"),
             Self::LeaseSettled => (Status::CONFLICT, "lease-settled", "the lease was settled otherwise"),
             Self::NotPull => (Status::CONFLICT, "not-pull", "the destination is not claimed from"),

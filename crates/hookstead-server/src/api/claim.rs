@@ -55,7 +55,8 @@ pub(crate) async fn claim(
         return Err(ApiError::new(Problem::Malformed, "a claim has no body; write ?max=10&wait=20s"));
     }
     let route = pulled(&api.inbox, &name)?;
-    let claim = Claim { destination: route.number(), max: max(&query)?, lease_for: lease_for(&query, &route)? };
+    let claim =
+        Claim { destination: route.number(), max: max(&query)?, lease_for: lease_for(&query, &route)? };
     let mut wait = Wait::new(&api, wait_of(query.wait.as_deref())?);
     loop {
         if *api.stop.borrow() != Stop::Not {
@@ -74,13 +75,15 @@ pub(crate) async fn claim(
 /// The destination, if its consumer comes for its deliveries.
 fn pulled(inbox: &Inbox, name: &str) -> Result<Arc<Route>, ApiError> {
     let Some(route) = inbox.destination(name) else {
-        let detail = format!("no destination `{name}` is configured; add [destinations.{name}] with pull = true");
+        let detail =
+            format!("no destination `{name}` is configured; add [destinations.{name}] with pull = true");
         return Err(ApiError::new(Problem::UnknownDestination, detail));
     };
     match route.destination().kind() {
         DestinationKind::Pull(_) => Ok(route),
         kind => {
-            let detail = format!("`{name}` is a {} destination; a pull destination is claimed from", kind.as_str());
+            let detail =
+                format!("`{name}` is a {} destination; a pull destination is claimed from", kind.as_str());
             Err(ApiError::new(Problem::NotPull, detail))
         }
     }
@@ -222,7 +225,8 @@ fn unreadable(id: &LeaseId, why: &str, now: Timestamp) -> LeaseWrite {
 
 fn view(lease: &Lease, id: &LeaseId, event: &hookstead::core::Event, body: &[u8]) -> LeaseView {
     let (provider_id, provider_id_base64) = text_or_base64(event.identity.id.as_bytes());
-    let header = |(name, value): (&str, &[u8])| (name.to_owned(), String::from_utf8_lossy(value).into_owned());
+    let header =
+        |(name, value): (&str, &[u8])| (name.to_owned(), String::from_utf8_lossy(value).into_owned());
     let headers: Vec<_> = event.headers.fields().map(header).collect();
     let content_type = headers.iter().find(|(name, _)| name.eq_ignore_ascii_case("content-type"));
     LeaseView {

@@ -8,8 +8,8 @@ use axum::extract::{Query, Request, State};
 use axum::response::Response;
 use axum::{Extension, Json};
 use hookstead::core::{
-    Attempt, DeadReason, Decision, Delivery, DeliveryFilter, DeliveryState, Event, EventId, EventSelector, Order,
-    Page, Registry, Resolved, StateName, Store, StoreError, Subject,
+    Attempt, DeadReason, Decision, Delivery, DeliveryFilter, DeliveryState, Event, EventId, EventSelector,
+    Order, Page, Registry, Resolved, StateName, Store, StoreError, Subject,
 };
 use http::Uri;
 use serde::Deserialize;
@@ -194,7 +194,8 @@ fn named(uri: &Uri) -> Result<Name, ApiError> {
         Some(Name { event, destination, generation })
     });
     name.ok_or_else(|| {
-        let detail = "a delivery is named EVENT:DESTINATION or EVENT:DESTINATION:GENERATION, the event by its id";
+        let detail =
+            "a delivery is named EVENT:DESTINATION or EVENT:DESTINATION:GENERATION, the event by its id";
         ApiError::new(Problem::UnknownDelivery, detail)
     })
 }
@@ -212,8 +213,9 @@ async fn found(api: &Api, name: Name) -> Result<Found, ApiError> {
         let row = row.ok_or_else(|| super::destinations::unknown(&name.destination))?;
         let filter = DeliveryFilter { event: Some(event.id), destination: Some(row.number), state: None };
         let list = store.list_deliveries(&filter, &Page::first(u16::MAX, Order::NewestFirst))?;
-        let wanted =
-            |delivery: &Delivery| name.generation.is_none_or(|generation| generation == delivery.id.generation);
+        let wanted = |delivery: &Delivery| {
+            name.generation.is_none_or(|generation| generation == delivery.id.generation)
+        };
         let Some(delivery) = list.items.into_iter().find(wanted) else {
             return Err(Problem::UnknownDelivery.into());
         };

@@ -23,7 +23,9 @@ pub(crate) async fn list(State(api): State<Arc<Api>>) -> Result<Json<Destination
     let inbox = api.inbox.clone();
     let read = move |store: &dyn Store| -> Result<_, StoreError> {
         let rows = store.registry()?.destinations;
-        rows.iter().map(|row| Ok(view(&inbox, row, store.next_due(row.number)?))).collect::<Result<Vec<_>, _>>()
+        rows.iter()
+            .map(|row| Ok(view(&inbox, row, store.next_due(row.number)?)))
+            .collect::<Result<Vec<_>, _>>()
     };
     let destinations = api.reads.read(api.inbox.store(), read).await?;
     Ok(Json(DestinationsView { destinations }))
@@ -88,7 +90,8 @@ pub(super) async fn row(api: &Api, name: String) -> Result<DestinationRow, ApiEr
 }
 
 pub(super) fn unknown(name: &str) -> ApiError {
-    let detail = format!("there has never been a destination `{}`", name.chars().take(80).collect::<String>());
+    let detail =
+        format!("there has never been a destination `{}`", name.chars().take(80).collect::<String>());
     ApiError::new(Problem::UnknownDestination, detail)
 }
 

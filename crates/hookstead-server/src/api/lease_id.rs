@@ -30,8 +30,7 @@ impl LeaseId {
     pub(super) fn text(&self) -> String {
         let mut bytes = Vec::with_capacity(BYTES);
         bytes.extend_from_slice(self.delivery.event.as_bytes());
-        let numbers =
-            [self.delivery.destination.0, self.delivery.generation, self.token.0, self.attempt];
+        let numbers = [self.delivery.destination.0, self.delivery.generation, self.token.0, self.attempt];
         numbers.iter().for_each(|number| bytes.extend_from_slice(&number.to_be_bytes()));
         bytes.extend_from_slice(&self.claimed_at.as_micros().to_be_bytes());
         format!("{PREFIX}{}", URL_SAFE_NO_PAD.encode(bytes))
@@ -43,7 +42,8 @@ impl LeaseId {
         let bytes: [u8; BYTES] = bytes.try_into().ok()?;
         let number = |at: usize| Some(u32::from_be_bytes(bytes.get(at..at + 4)?.try_into().ok()?));
         let event = EventId::from_bytes(bytes.get(..16)?.try_into().ok()?);
-        let delivery = DeliveryId { event, destination: DestinationNumber(number(16)?), generation: number(20)? };
+        let delivery =
+            DeliveryId { event, destination: DestinationNumber(number(16)?), generation: number(20)? };
         let claimed_at = i64::from_be_bytes(bytes.get(32..)?.try_into().ok()?);
         Some(Self {
             delivery,

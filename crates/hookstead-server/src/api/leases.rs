@@ -6,8 +6,8 @@ use axum::extract::{Path, Request, State};
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use hookstead::core::{
-    Attempt, DeadReason, DestinationNumber, Extend, Extension as Extended, RetryPolicy, Settle, Settled, Settlement,
-    Store, Timestamp, Verdict,
+    Attempt, DeadReason, DestinationNumber, Extend, Extension as Extended, RetryPolicy, Settle, Settled,
+    Settlement, Store, Timestamp, Verdict,
 };
 use hookstead::{LeaseAnswer, LeaseWrite, Unavailable};
 use http::StatusCode;
@@ -103,7 +103,10 @@ fn outcome_of(word: &str) -> Result<LeaseOutcome, ApiError> {
     ];
     let found = known.into_iter().find(|(name, _)| *name == word).map(|(_, outcome)| outcome);
     found.ok_or_else(|| {
-        ApiError::new(Problem::NotFound, "a lease ends with done, retry, dead or release, or lasts longer with extend")
+        ApiError::new(
+            Problem::NotFound,
+            "a lease ends with done, retry, dead or release, or lasts longer with extend",
+        )
     })
 }
 
@@ -155,7 +158,9 @@ fn change(
         LeaseOutcome::Release => Verdict::Release,
         LeaseOutcome::Dead => Verdict::Dead { reason: details.reason.clone().unwrap_or_default() },
         LeaseOutcome::Retry => {
-            let policy = || route.map_or_else(RetryPolicy::default, |route| route.destination().options().retry.clone());
+            let policy = || {
+                route.map_or_else(RetryPolicy::default, |route| route.destination().options().retry.clone())
+            };
             let at = retry_at(details, now)?;
             Verdict::Retry { at: at.unwrap_or_else(|| policy().next_due(&id.delivery, id.attempt, now)) }
         }
@@ -178,7 +183,10 @@ fn check(outcome: LeaseOutcome, details: &SettleDetails) -> Result<(), ApiError>
         return refuse("`reason` belongs to dead and retry");
     }
     if details.reason.as_ref().is_some_and(|reason| reason.len() > NOTE_BYTES_MAX) {
-        return Err(ApiError::new(Problem::Malformed, format!("a reason has at most {NOTE_BYTES_MAX} bytes")));
+        return Err(ApiError::new(
+            Problem::Malformed,
+            format!("a reason has at most {NOTE_BYTES_MAX} bytes"),
+        ));
     }
     if details.lease_for.is_some() && outcome != Extend {
         return refuse("`for` belongs to extend");
@@ -222,7 +230,9 @@ enum Found {
 /// What the store's answer means to whoever asked for `outcome`.
 fn found(outcome: LeaseOutcome, answer: LeaseAnswer) -> Result<Found, ApiError> {
     match answer {
-        LeaseAnswer::Settled(Settlement::Settled(settled)) if is_asked(outcome, &settled) => Ok(Found::Settled(settled)),
+        LeaseAnswer::Settled(Settlement::Settled(settled)) if is_asked(outcome, &settled) => {
+            Ok(Found::Settled(settled))
+        }
         LeaseAnswer::Settled(Settlement::Settled(settled)) => {
             let detail = format!("the lease was settled before: {}", state_after(&settled));
             Err(ApiError::new(Problem::LeaseSettled, detail))
@@ -258,7 +268,13 @@ fn state_after(settled: &Settled) -> &'static str {
 }
 
 fn result(item: &SettleItem, word: &str) -> LeaseResult {
-    LeaseResult { lease: item.lease.clone(), result: word.to_owned(), state: None, due: None, lease_until: None }
+    LeaseResult {
+        lease: item.lease.clone(),
+        result: word.to_owned(),
+        state: None,
+        due: None,
+        lease_until: None,
+    }
 }
 
 fn fill(result: &mut LeaseResult, outcome: LeaseOutcome, answer: Result<LeaseAnswer, Unavailable>) {

@@ -219,7 +219,8 @@ fn filter(asked: &NewRedelivery, registry: &Registry) -> Result<EventFilter, Api
 fn new_id(api: &Api) -> Result<RedeliveryId, ApiError> {
     let now = api.inbox.clock().now();
     let entropy = random(10).ok().and_then(|bytes| <[u8; 10]>::try_from(bytes).ok());
-    let entropy = entropy.ok_or_else(|| ApiError::new(Problem::NotDurable, "the system gave no randomness"))?;
+    let entropy =
+        entropy.ok_or_else(|| ApiError::new(Problem::NotDurable, "the system gave no randomness"))?;
     let id = hookstead::core::EventId::new(now, entropy, hookstead::core::Bucket(entropy[0]));
     Ok(RedeliveryId(*id.as_bytes()))
 }

@@ -14,8 +14,8 @@ use super::hosts::Hosts;
 use super::places::Places;
 use super::waiting::Waiting;
 use super::{
-    claim, conflicts, deliveries, destinations, events, guard, health, leases, redeliveries, reload, runs, sources,
-    stats, tail,
+    claim, conflicts, deliveries, destinations, events, guard, health, leases, redeliveries, reload, runs,
+    sources, stats, tail,
 };
 use crate::listen::Stop;
 use crate::problem::Problem;
@@ -29,7 +29,7 @@ pub(crate) struct Api {
     pub(crate) changes: Places,
     /// Claims that are read and answered.
     pub(crate) claims: Places,
-    pub(crate) waiting: Waiting,
+    pub(crate) waiting: Arc<Waiting>,
     /// Tells the redeliverer of new work.
     pub(crate) redeliveries: Arc<Notify>,
     pub(crate) reloader: Arc<Reloader>,

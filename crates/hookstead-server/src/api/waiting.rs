@@ -23,6 +23,11 @@ pub(crate) struct Waiting {
 }
 
 impl Waiting {
+    /// How many requests wait.
+    pub(crate) fn count(&self) -> usize {
+        WAITING_MAX - self.places.available_permits()
+    }
+
     pub(crate) fn new() -> Self {
         Self { places: Semaphore::new(WAITING_MAX), due: Due::default() }
     }
@@ -40,9 +45,15 @@ struct Known {
 }
 
 impl Due {
-    async fn of(&self, api: &Api, destination: DestinationNumber, work: u64) -> Result<Option<Timestamp>, ApiError> {
+    async fn of(
+        &self,
+        api: &Api,
+        destination: DestinationNumber,
+        work: u64,
+    ) -> Result<Option<Timestamp>, ApiError> {
         // As many entries as there are pull destinations.
-        let slot = self.0.lock().unwrap_or_else(PoisonError::into_inner).entry(destination).or_default().clone();
+        let slot =
+            self.0.lock().unwrap_or_else(PoisonError::into_inner).entry(destination).or_default().clone();
         let mut known = slot.lock().await;
         if let Some(known) = *known
             && known.work >= work

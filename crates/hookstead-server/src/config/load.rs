@@ -128,7 +128,7 @@ impl Loading<'_> {
             observability,
             sources,
             destinations: destinations.unwrap_or_default(),
-            environment: self.source.environment.clone(),
+            read_from: self.source.clone(),
             origins: self.origins,
         })
     }

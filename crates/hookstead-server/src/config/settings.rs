@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::destinations::DestinationConfig;
-use super::environment::Environment;
+use super::environment::ConfigSource;
 use super::sources::SourceConfig;
 use crate::limits;
 use crate::network::Network;
@@ -34,8 +34,8 @@ pub struct Config {
     pub sources: Vec<SourceConfig>,
     /// `[destinations.*]`, by name.
     pub destinations: Vec<DestinationConfig>,
-    /// The environment, in which dev mode looks for secrets.
-    pub(crate) environment: Environment,
+    /// What it was made from. Dev mode looks for secrets in its environment, and a reload reads it again.
+    pub(crate) read_from: ConfigSource,
     pub(super) origins: BTreeMap<String, Origin>,
 }
 
@@ -201,6 +201,15 @@ impl fmt::Display for Origin {
 }
 
 impl Config {
+    /// This configuration with the sources and destinations of another.
+    pub(crate) fn with_tables_of(&self, other: Self) -> Self {
+        let is_table = |key: &String| key.starts_with("sources.") || key.starts_with("destinations.");
+        let mut origins = self.origins.clone();
+        origins.retain(|key, _| !is_table(key));
+        origins.extend(other.origins.into_iter().filter(|(key, _)| is_table(key)));
+        Self { sources: other.sources, destinations: other.destinations, origins, ..self.clone() }
+    }
+
     /// Where the value of a key such as `server.intake` came from.
     pub fn origin(&self, key: &str) -> Origin {
         self.origins.get(key).cloned().unwrap_or(Origin::Default)

@@ -1,7 +1,6 @@
 //! One request, from its head to its answer: framing, route, method, length, body, receive, respond. The order
 //! is such that nothing of a body is read, asked for or kept before everything that needs no body has passed.
 
-use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -36,7 +35,6 @@ pub(crate) struct Intake {
     body_time: Duration,
     gate: Gate,
     setting: Setting,
-    heads: HashMap<String, HeadCheck>,
     /// For what strangers cause.
     refusals: Throttle,
     /// For what the store causes: a flood of refusals must not hide it.
@@ -90,13 +88,8 @@ impl Intake {
         gate: Gate,
         setting: Setting,
     ) -> Self {
-        let heads = inbox
-            .sources()
-            .iter()
-            .filter_map(|source| Some((source.name().to_string(), HeadCheck::of(source)?)))
-            .collect();
         let (refusals, failures) = (Throttle::new(), Throttle::new());
-        Self { health: inbox.health(), inbox, budget, body_time, gate, setting, heads, refusals, failures }
+        Self { health: inbox.health(), inbox, budget, body_time, gate, setting, refusals, failures }
     }
 
     /// Answers one request. Without a `peer` nobody knows where it came from.
@@ -229,7 +222,7 @@ impl Intake {
 
     /// 413, unless the provider's record has something else refused first.
     fn too_large(&self, head: &Parts, source: &Source) -> Problem {
-        let Some(check) = self.heads.get(source.name().as_str()) else { return Problem::TooLarge };
+        let Some(check) = HeadCheck::of(source) else { return Problem::TooLarge };
         let now_us = self.inbox.clock().wall().as_micros();
         let fields = Fields::of(&head.headers);
         let holds = check.holds(head.method.as_str(), framing::target(head), &fields.0, now_us);

@@ -42,6 +42,16 @@ pub(crate) struct Listening {
     /// This loop's part of the connections.
     pub(crate) share: Share,
     pub(crate) times: Times,
+    pub(crate) half_closed: HalfClosed,
+}
+
+/// What the end of a client's side means while its request is being answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum HalfClosed {
+    /// It said all that it has to say, and still gets its answer; the work on it goes on.
+    Answered,
+    /// It is gone: what waits for it ends.
+    Gone,
 }
 
 /// When a loop ends.
@@ -71,13 +81,13 @@ where
     F: Future<Output = Response<B>> + Send + 'static,
     B: Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>> + Send + 'static,
 {
-    let Listening { listener, connections, mut share, times } = listening;
+    let Listening { listener, connections, mut share, times, half_closed } = listening;
     let mut tasks = JoinSet::new();
     let begin =
         |tasks: &mut JoinSet<()>, stream: TcpStream, peer, held: Held, stop: &watch::Receiver<Stop>| {
             let answer = answer.clone();
             let answer = move |request| answer(request, peer);
-            tasks.spawn(connection(stream, held, answer, times, stop.clone()));
+            tasks.spawn(connection(stream, held, answer, times, half_closed, stop.clone()));
         };
     let until = loop {
         tokio::select! {
@@ -213,6 +223,7 @@ async fn connection<F, B>(
     held: Held,
     answer: impl Fn(Request<Incoming>) -> F + Send + Sync,
     times: Times,
+    half_closed: HalfClosed,
     mut stop: watch::Receiver<Stop>,
 ) where
     F: Future<Output = Response<B>> + Send,
@@ -227,7 +238,7 @@ async fn connection<F, B>(
     let activity = Arc::new(Activity::new());
     let stream = TimedStream::new(stream, activity.clone(), times);
     let service = service_fn(|request| tracked(answer(request), &activity));
-    let mut connection = pin!(builder().serve_connection(TokioIo::new(stream), service));
+    let mut connection = pin!(builder(half_closed).serve_connection(TokioIo::new(stream), service));
     let ended = tokio::select! {
         ended = connection.as_mut() => ended,
         _until = stopped(&mut stop) => {
@@ -264,16 +275,14 @@ fn tracked<'a, B>(
     }
 }
 
-fn builder() -> http1::Builder {
+fn builder(half_closed: HalfClosed) -> http1::Builder {
     let mut builder = http1::Builder::new();
     builder
         .max_buf_size(HEAD_BYTES_MAX)
         .max_headers(HEADER_FIELDS_MAX)
         // The socket has the timers; see `timed`.
         .header_read_timeout(None)
-        // A sender that closes its side after the request still gets its answer, and its end of the
-        // connection does not cancel the work on it.
-        .half_close(true);
+        .half_close(half_closed == HalfClosed::Answered);
     builder
 }
 

@@ -7,7 +7,7 @@ mod connections;
 mod share;
 mod timed;
 
-pub(crate) use accept::{Listening, Stop, bind, serve};
+pub(crate) use accept::{HalfClosed, Listening, Stop, bind, serve};
 pub(crate) use activity::Unread;
 pub(crate) use connections::{Connections, Place};
 pub(crate) use share::Share;

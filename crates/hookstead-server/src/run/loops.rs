@@ -9,7 +9,7 @@ use std::thread::JoinHandle;
 use tokio::sync::{oneshot, watch};
 use tokio::time::{Duration, Instant};
 
-use crate::listen::{Connections, Listening, Share, Stop, Times};
+use crate::listen::{Connections, HalfClosed, Listening, Share, Stop, Times};
 
 /// The most loops. What one core accepts is more than any disk here commits; past these, more threads only wait.
 const LOOPS_MAX: usize = 32;
@@ -44,7 +44,13 @@ impl Loops {
             let work = move || {
                 run(tell, async move {
                     let listener = tokio::net::TcpListener::from_std(listener)?;
-                    Ok(serve(Listening { listener, connections, share, times }))
+                    Ok(serve(Listening {
+                        listener,
+                        connections,
+                        share,
+                        times,
+                        half_closed: HalfClosed::Answered,
+                    }))
                 });
             };
             let thread = std::thread::Builder::new().name(format!("hookstead-intake-{number}"));

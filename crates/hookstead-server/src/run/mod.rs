@@ -3,7 +3,10 @@
 mod loops;
 mod outcome;
 mod parts;
+mod redeliverer;
+mod reload;
 mod server;
 
 pub use outcome::{RunOutcome, ServerFacts, StartError};
+pub(crate) use reload::{ReloadError, Reloader};
 pub use server::{Server, termination};

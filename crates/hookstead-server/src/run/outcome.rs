@@ -74,6 +74,9 @@ pub enum StartError {
     /// The address could not be written beside the store, where other commands look for it.
     #[error("cannot write down where the server listens")]
     OwnerRecord(#[source] io::Error),
+    /// The system gave no signals.
+    #[error("cannot listen for SIGHUP")]
+    Signals(#[source] io::Error),
     /// The thread that opened the store did not end.
     #[error("the store could not be opened: {0}")]
     Thread(String),
@@ -88,6 +91,7 @@ impl StartError {
             Self::Folder(_) | Self::OwnerRecord(_) => "data-folder",
             Self::Source { .. } => "config",
             Self::Open(OpenError::Store(hookstead::store::OpenError::Locked { .. })) => "store-in-use",
+            Self::Signals(_) => "signals",
             Self::Open(_) | Self::Thread(_) => "store",
         }
     }

@@ -11,16 +11,17 @@ use hyper::body::Incoming;
 use hyper::service::Service;
 use hyper_util::service::TowerToHyperService;
 use tokio::net::TcpListener;
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 
+use super::Reloader;
 use super::loops::{Common, Loops};
 use super::outcome::{ServerFacts, StartError};
 use super::server::Task;
-use crate::api::{Api, Hosts, Places, router};
+use crate::api::{Api, Hosts, Places, Waiting, router};
 use crate::config::Config;
 use crate::intake::{BodyBudget, Gate, Intake, Setting};
-use crate::limits::{ADMIN_CONNECTIONS_MAX, CHANGES_MAX, READS_MAX};
-use crate::listen::{Connections, Listening, Share, Stop, Times, bind, serve};
+use crate::limits::{ADMIN_CONNECTIONS_MAX, CHANGES_MAX, CLAIMS_ANSWERED_MAX, READS_MAX};
+use crate::listen::{Connections, HalfClosed, Listening, Share, Stop, Times, bind, serve};
 use crate::network::Networks;
 use crate::open::open_inbox;
 use crate::tokens::Tokens;
@@ -133,6 +134,14 @@ pub(super) async fn start_intake(
     Loops::start(common, stop, serve).await.map_err(failed)
 }
 
+/// What the admin listener shares with other parts.
+pub(super) struct Shared {
+    pub(super) intake_stop: watch::Receiver<Stop>,
+    pub(super) waiting: Arc<Waiting>,
+    pub(super) redeliveries: Arc<Notify>,
+    pub(super) reloader: Arc<Reloader>,
+}
+
 /// Starts the admin listener's accept loop.
 pub(super) fn start_admin(
     listener: TcpListener,
@@ -140,16 +149,20 @@ pub(super) fn start_admin(
     inbox: &Inbox,
     tokens: Tokens,
     addresses: Addresses,
-    intake_stop: watch::Receiver<Stop>,
+    shared: Shared,
 ) -> Task {
     let api = Api {
         inbox: inbox.clone(),
         reads: Places::new(READS_MAX),
         changes: Places::new(CHANGES_MAX),
+        claims: Places::new(CLAIMS_ANSWERED_MAX),
+        waiting: shared.waiting,
+        redeliveries: shared.redeliveries,
+        reloader: shared.reloader,
         tokens,
         hosts: Hosts::new(addresses.admin, &config.server.admin_hosts),
         health: inbox.health(),
-        stop: intake_stop,
+        stop: shared.intake_stop,
         intake: addresses.intake,
         public_url: config.server.public_url.clone(),
     };
@@ -161,6 +174,8 @@ pub(super) fn start_admin(
     };
     let (stop, stopped) = watch::channel(Stop::default());
     let connections = Connections::new(ADMIN_CONNECTIONS_MAX, None, Networks::default());
-    let listening = Listening { listener, connections, share: Share::alone(), times: times(config) };
+    let half_closed = HalfClosed::Gone;
+    let listening =
+        Listening { listener, connections, share: Share::alone(), times: times(config), half_closed };
     Task { stop, handle: tokio::spawn(serve(listening, answer, stopped)) }
 }

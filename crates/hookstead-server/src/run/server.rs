@@ -2,22 +2,25 @@
 //! core, see `loops`; everything else runs in the runtime that the server was started in.
 //!
 //! Start: data folder, tokens, both addresses bound, store opened and proved, addresses written to the store's
-//! owner record; only then is anything accepted. Stop: the intake accepts nothing new and answers what it has,
-//! then the inbox commits what is queued and lets the store go, then the admin listener ends.
+//! owner record; only then is anything accepted. Stop: the intake accepts nothing new and answers what it has, and
+//! claims that wait are told so; then redeliveries pause; then the inbox commits what is queued and lets the store go, then the admin listener ends.
 
 use std::io;
 use std::sync::Arc;
 
 use hookstead::{Health, Inbox, Unavailable};
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
 use tokio::time::{Duration, Instant};
 
 use super::loops::Loops;
 use super::outcome::{RunOutcome, ServerFacts, StartError};
 use super::parts;
-use crate::config::Config;
+use super::redeliverer::Redeliverer;
+use super::reload::Reloader;
+use crate::api::Waiting;
+use crate::config::{Config, Mode};
 use crate::intake::BodyBudget;
 use crate::listen::Stop;
 use crate::tokens::Tokens;
@@ -33,6 +36,9 @@ pub struct Server {
     budget: Arc<BodyBudget>,
     intake: Loops,
     admin: Task,
+    redeliverer: Redeliverer,
+    hangups: Option<JoinHandle<()>>,
+    waiting: Arc<Waiting>,
     drain: Duration,
     failstop_linger: Duration,
 }
@@ -61,14 +67,35 @@ impl Server {
         let facts = parts::facts(&config, &inbox, addresses);
         let budget = BodyBudget::new(config.limits.body_memory);
         let intake = parts::start_intake(intake, &config, &inbox, &budget, addresses).await?;
-        let stop = intake.stop.subscribe();
-        let admin = parts::start_admin(admin, &config, &inbox, tokens, addresses, stop);
+        let redeliveries = Arc::new(Notify::new());
+        let reloader = Reloader::new(inbox.clone(), addresses.intake, config.clone());
+        let waiting = Arc::new(Waiting::new());
+        let shared = parts::Shared {
+            waiting: waiting.clone(),
+            intake_stop: intake.stop.subscribe(),
+            redeliveries: redeliveries.clone(),
+            reloader: reloader.clone(),
+        };
+        let admin = parts::start_admin(admin, &config, &inbox, tokens, addresses, shared);
+        let redeliverer = Redeliverer::start(inbox.clone(), redeliveries);
         tracing::info!(
             intake.address = %addresses.intake, admin.address = %addresses.admin, store.url = facts.store,
             "ready"
         );
         let (drain, failstop_linger) = (config.server.drain, config.server.failstop_linger);
-        Ok(Self { facts, inbox, budget, intake, admin, drain, failstop_linger })
+        let hangups = hangups(&config, reloader).map_err(StartError::Signals)?;
+        Ok(Self {
+            facts,
+            inbox,
+            budget,
+            intake,
+            admin,
+            redeliverer,
+            hangups,
+            waiting,
+            drain,
+            failstop_linger,
+        })
     }
 
     /// What is true of it.
@@ -79,6 +106,11 @@ impl Server {
     /// The inbox that it serves.
     pub fn inbox(&self) -> &Inbox {
         &self.inbox
+    }
+
+    /// How many claims and tails wait for something to come.
+    pub fn waiting(&self) -> usize {
+        self.waiting.count()
     }
 
     /// Memory that bodies in flight take at the moment, in bytes. It is 0 when nothing is in flight.
@@ -113,6 +145,10 @@ impl Server {
     /// queued is committed, and the store is let go.
     pub async fn shutdown(self) -> RunOutcome {
         self.intake.end(self.drain).await;
+        if let Some(hangups) = &self.hangups {
+            hangups.abort();
+        }
+        self.redeliverer.end().await;
         let inbox = self.inbox.clone();
         let closed = tokio::task::spawn_blocking(move || inbox.close()).await;
         self.admin.end(ADMIN_DRAIN).await;
@@ -132,6 +168,20 @@ impl Task {
             tracing::error!(error = %error, "an accept loop did not end in order");
         }
     }
+}
+
+/// Takes the configuration over again at each SIGHUP. A server without a configuration file ends with its terminal,
+/// as every program does that was told nothing else.
+fn hangups(config: &Config, reloader: Arc<Reloader>) -> io::Result<Option<JoinHandle<()>>> {
+    if config.mode == Mode::Dev {
+        return Ok(None);
+    }
+    let mut hangup = signal(SignalKind::hangup())?;
+    Ok(Some(tokio::spawn(async move {
+        while hangup.recv().await.is_some() {
+            reloader.reload_logged().await;
+        }
+    })))
 }
 
 /// Ready with the reason once the store is poisoned. A store that recovers or closes is not.

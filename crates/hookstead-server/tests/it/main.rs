@@ -18,4 +18,6 @@ mod intake;
 #[cfg(test)]
 mod limits;
 #[cfg(test)]
+mod pull;
+#[cfg(test)]
 mod stop;
