@@ -14,7 +14,7 @@ use tokio::time::{Instant, timeout_at};
 use tokio_rustls::TlsConnector;
 
 use super::answer::{self, ExcerptEnd};
-use super::connection::{Connection, IdleConnections, SendError};
+use super::connection::{Connection, IdleConnections};
 use super::connector::{self, Failure};
 use super::headers;
 use super::network::Network;
@@ -53,32 +53,25 @@ impl PushSink {
         }
     }
 
-    /// Sends the request and waits for the head of the answer. A kept connection that turns out to be closed
-    /// before it took a byte is replaced by a new one, once.
+    /// Sends the request and waits for the head of the answer. A target closes a kept connection when it likes,
+    /// maybe while the request is on its way: then it goes out once more, over a new one. Should it have been
+    /// seen, its idempotency key says so.
     async fn exchange(
         &self,
         outgoing: &Outgoing,
         connected: &AtomicBool,
     ) -> Result<(Response<Incoming>, Connection), Failure> {
-        let mut request = self.request(outgoing)?;
         if let Some(mut kept) = self.idle.take().await {
             connected.store(true, Ordering::Relaxed);
-            match kept.send(request).await {
-                Ok(response) => return Ok((response, kept)),
-                Err(SendError::Sent(failure)) => return Err(failure),
-                Err(SendError::Unsent(unsent)) => request = *unsent,
+            match kept.send(self.request(outgoing)?).await {
+                Err(failure) if failure.rule == PushRule::ConnectionLost => {}
+                answered => return answered.map(|response| (response, kept)),
             }
         }
         connected.store(false, Ordering::Relaxed);
         let mut fresh = connector::connect(&self.network, &self.options.url, self.tls.as_ref()).await?;
         connected.store(true, Ordering::Relaxed);
-        let response = fresh.send(request).await.map_err(|error| match error {
-            SendError::Sent(failure) => failure,
-            SendError::Unsent(_) => Failure::new(
-                PushRule::ConnectionLost,
-                "the target closed the connection before the request was sent",
-            ),
-        })?;
+        let response = fresh.send(self.request(outgoing)?).await?;
         Ok((response, fresh))
     }
 

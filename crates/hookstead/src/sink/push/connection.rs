@@ -46,14 +46,6 @@ pub(super) struct Connection {
     since: Instant,
 }
 
-/// A request that came to nothing.
-pub(super) enum SendError {
-    /// Not a byte of it was sent: here it is again.
-    Unsent(Box<Request<Full<Bytes>>>),
-    /// It may have been seen.
-    Sent(Failure),
-}
-
 impl Connection {
     /// Starts HTTP on a stream.
     pub(super) async fn start<S>(stream: S) -> Result<Self, Failure>
@@ -73,11 +65,8 @@ impl Connection {
     pub(super) async fn send(
         &mut self,
         request: Request<Full<Bytes>>,
-    ) -> Result<Response<Incoming>, SendError> {
-        self.sender.try_send_request(request).await.map_err(|mut error| match error.take_message() {
-            Some(request) => SendError::Unsent(Box::new(request)),
-            None => SendError::Sent(explain(error.error())),
-        })
+    ) -> Result<Response<Incoming>, Failure> {
+        self.sender.send_request(request).await.map_err(|error| explain(&error))
     }
 
     async fn is_ready(&mut self) -> bool {

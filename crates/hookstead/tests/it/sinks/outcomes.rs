@@ -1,6 +1,8 @@
 //! Each way in which a target can answer, or not, has its outcome, and none costs more than it may.
 
+use std::io::{Read, Write};
 use std::sync::Arc;
+use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use hookstead::core::attempt::ATTEMPT_EXCERPT_BYTES_MAX;
@@ -13,7 +15,7 @@ use hookstead::sink::{Sink, TargetHealth, Tried, TriedVerdict};
 use tokio::time::Instant;
 
 use super::network::MadeUp;
-use super::outgoing::{outgoing, outgoing_with};
+use super::outgoing::{BODY, outgoing, outgoing_with};
 use super::target::{Step, Target, say};
 use TargetHealth::{Down, Up};
 
@@ -320,6 +322,53 @@ async fn connections_are_kept_and_a_closed_one_costs_no_attempt() {
     target.wait_for_silence().await;
     check(&sink.deliver(&outgoing()).await, "success", &TriedVerdict::Done, Up, "");
     assert_eq!((target.seen().len(), target.connections()), (3, 2));
+}
+
+/// The target closes between two pushes, and nothing here has had time to notice when the second one is sent.
+#[tokio::test(flavor = "current_thread")]
+async fn a_connection_that_closed_unnoticed_is_replaced() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap());
+    let (close, closing) = channel::<()>();
+    let (closed, is_closed) = channel();
+    let serving = std::thread::spawn(move || {
+        let (first, _) = listener.accept().unwrap();
+        answer_one(&first);
+        closing.recv().unwrap();
+        drop(first);
+        closed.send(()).unwrap();
+        answer_one(&listener.accept().unwrap().0);
+    });
+    let sink = PushSink::new(options(&url, LONG), Arc::new(SystemNetwork::new())).unwrap();
+    check(&sink.deliver(&outgoing()).await, "success", &TriedVerdict::Done, Up, "");
+    close.send(()).unwrap();
+    is_closed.recv().unwrap();
+    check(&sink.deliver(&outgoing()).await, "success", &TriedVerdict::Done, Up, "");
+    serving.join().unwrap();
+}
+
+fn answer_one(mut stream: &std::net::TcpStream) {
+    let mut read = vec![];
+    while !read.ends_with(BODY) {
+        let mut some = [0; 4096];
+        let count = stream.read(&mut some).unwrap();
+        assert!(count > 0, "the request ends early");
+        read.extend_from_slice(&some[..count]);
+    }
+    stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").unwrap();
+}
+
+/// What is not sent by the end of the attempt is never sent.
+#[tokio::test]
+async fn a_target_that_does_not_read_gets_no_more_after_the_timeout() {
+    let body = vec![b'y'; 64 * 1024 * 1024];
+    let target = Target::start(vec![Step::Pause, Step::Hang]).await;
+    let sink = sink(&target, SHORT);
+    let tried = sink.deliver(&outgoing_with(&[], &body)).await;
+    check(&tried, "timeout", &RETRY, Down, "no answer within 400ms");
+    target.go_on();
+    target.wait_for_silence().await;
+    assert!(target.heard_bytes() < SOCKETS_HOLD, "{} bytes", target.heard_bytes());
 }
 
 #[tokio::test]

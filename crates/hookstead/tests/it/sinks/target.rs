@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Notify;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, interval, timeout};
 use tokio_rustls::TlsAcceptor;
@@ -27,8 +28,10 @@ pub(super) enum Step {
     SayForever(Vec<u8>),
     /// Says something byte by byte, one in 20 ms, for ever from the start.
     Drip(Vec<u8>),
-    /// Says and reads nothing until the other side closes.
+    /// Says nothing more, and reads and counts whatever comes until the other side closes.
     Hang,
+    /// Says and reads nothing until it is told to go on.
+    Pause,
     /// Resets the connection.
     Reset,
 }
@@ -64,6 +67,8 @@ struct Counts {
     connected: AtomicUsize,
     ended: AtomicUsize,
     said_bytes: AtomicUsize,
+    heard_bytes: AtomicUsize,
+    go_on: Notify,
     seen: Mutex<Vec<Seen>>,
 }
 
@@ -124,6 +129,16 @@ impl Target {
         self.counts.said_bytes.load(Ordering::SeqCst)
     }
 
+    /// How many bytes it heard while it hung.
+    pub(super) fn heard_bytes(&self) -> usize {
+        self.counts.heard_bytes.load(Ordering::SeqCst)
+    }
+
+    /// Ends a pause.
+    pub(super) fn go_on(&self) {
+        self.counts.go_on.notify_one();
+    }
+
     /// The requests that it read.
     pub(super) fn seen(&self) -> Vec<Seen> {
         self.counts.seen.lock().unwrap().clone()
@@ -181,7 +196,11 @@ async fn play<S: AsyncRead + AsyncWrite + Unpin>(
                 }
             },
             Step::Drip(text) => drip(stream, text, counts).await,
-            Step::Hang => hang(stream).await,
+            Step::Hang => hang(stream, counts).await,
+            Step::Pause => {
+                counts.go_on.notified().await;
+                Some(())
+            }
             Step::Reset => return None,
         };
         if listened.is_none() {
@@ -207,10 +226,15 @@ async fn drip<S: AsyncWrite + Unpin>(stream: &mut S, text: &[u8], counts: &Count
     None
 }
 
-async fn hang<S: AsyncRead + Unpin>(stream: &mut S) -> Option<()> {
-    let mut ignored = [0; 4096];
-    while stream.read(&mut ignored).await.ok()? > 0 {}
-    None
+async fn hang<S: AsyncRead + Unpin>(stream: &mut S, counts: &Counts) -> Option<()> {
+    let mut ignored = vec![0; 64 * 1024];
+    loop {
+        let read = stream.read(&mut ignored).await.ok()?;
+        counts.heard_bytes.fetch_add(read, Ordering::SeqCst);
+        if read == 0 {
+            return None;
+        }
+    }
 }
 
 /// Reads one request; what the client says about its length is believed.
