@@ -41,7 +41,10 @@ impl Digest {
 impl fmt::Display for Digest {
     /// Lower-case hex.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&hex::encode(self.0))
+        let mut text = [0; 64];
+        // Neither can fail: the text has two digits for each byte, and digits are ASCII.
+        hex::encode_to_slice(self.0, &mut text).map_err(|_| fmt::Error)?;
+        f.write_str(std::str::from_utf8(&text).map_err(|_| fmt::Error)?)
     }
 }
 

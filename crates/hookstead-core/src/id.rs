@@ -78,13 +78,17 @@ const SHORT_ID_DIGITS_MAX: usize = 13;
 
 impl fmt::Display for Seq {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut digits = Vec::with_capacity(SHORT_ID_DIGITS_MAX);
+        // From the last digit to the first.
+        let mut digits = [b'0'; SHORT_ID_DIGITS_MAX];
+        let mut start = SHORT_ID_DIGITS_MAX;
         let mut rest = self.0;
-        while rest > 0 || digits.len() < SHORT_ID_DIGITS_MIN {
-            digits.push(char::from(CROCKFORD[usize::from(rest.to_le_bytes()[0] & 31)]));
+        while rest > 0 || SHORT_ID_DIGITS_MAX - start < SHORT_ID_DIGITS_MIN {
+            start -= 1;
+            digits[start] = CROCKFORD[usize::from(rest.to_le_bytes()[0] & 31)];
             rest >>= 5;
         }
-        f.write_str(&digits.iter().rev().collect::<String>())
+        // Cannot fail: the digits are ASCII.
+        f.write_str(std::str::from_utf8(&digits[start..]).map_err(|_| fmt::Error)?)
     }
 }
 

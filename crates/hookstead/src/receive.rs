@@ -1,5 +1,7 @@
 //! The straight line of a request: authenticate, identify, accept. HTTP stays outside; storing stays below.
 
+use std::cell::RefCell;
+
 use aws_lc_rs::rand::{SecureRandom, SystemRandom};
 use bytes::Bytes;
 use hookstead_core::{
@@ -7,7 +9,7 @@ use hookstead_core::{
     RawHeaders, Scope, SourceNumber, Timestamp, Write, Written,
 };
 use hookstead_verify::{
-    HandshakeAnswer, Headers, Identified, IdentifyError, Reason, Rejection, RejectionClass, Request, Verifier,
+    HandshakeAnswer, Headers, Identified, IdentifyError, Reason, Rejection, RejectionClass, Request,
 };
 
 use crate::commit::LaneName;
@@ -37,9 +39,6 @@ pub enum Received {
     /// A provider's question whether somebody is there. Nothing was stored.
     Handshake(HandshakeAnswer),
 }
-
-/// Header fields that are secrets of the sender's, whatever the provider.
-const SENSITIVE_HEADERS: [&str; 3] = ["authorization", "proxy-authorization", "cookie"];
 
 impl Inbox {
     /// Takes a request in: checks its signature over the raw bytes, finds its identity, and commits it.
@@ -123,7 +122,7 @@ fn authenticate(source: &Source, incoming: &Incoming<'_>, wall: Timestamp) -> Re
         return Ok(Authenticated::Handshake(answer));
     }
     let identified = verified.identify().map_err(Refusal::Unidentified)?;
-    let verified_by = proof(verifier, verified.secret_index());
+    let verified_by = source.proof(verified.secret_index()).to_owned();
     Ok(Authenticated::Event(Genuine { identified, verified_by }))
 }
 
@@ -134,15 +133,6 @@ fn never_by_request() -> Rejection {
         class: RejectionClass::NotVerified,
         part: String::new(),
         age_micros: None,
-    }
-}
-
-/// How the sender proved itself, for people: the provider, and the end of the secret that matched.
-fn proof(verifier: &Verifier, secret_index: Option<usize>) -> String {
-    let provider = verifier.provider().name();
-    match secret_index.and_then(|index| verifier.secret_hint(index)) {
-        Some(hint) => format!("{provider}, secret {hint}"),
-        None => format!("{provider}, not signed"),
     }
 }
 
@@ -171,15 +161,11 @@ fn unique_id(received_at: Timestamp) -> Result<String, Unavailable> {
 }
 
 fn kept_headers(source: &Source, headers: &dyn Headers) -> RawHeaders {
-    let secret = source.provider().map(|provider| provider.sensitive_headers()).unwrap_or_default();
-    let is_secret = |name: &str| {
-        SENSITIVE_HEADERS.iter().chain(&secret).any(|sensitive| name.eq_ignore_ascii_case(sensitive))
-    };
     let fields = (0..headers.count()).filter_map(|index| {
         let (name, value) = headers.at(index);
         std::str::from_utf8(name).ok().map(|name| (name, value))
     });
-    RawHeaders::from_fields(fields.filter(|(name, _)| !is_secret(name)))
+    RawHeaders::from_fields(fields.filter(|(name, _)| !source.hides_header(name)))
 }
 
 /// An id for an event that is made here, in a bucket that is known.
@@ -187,10 +173,43 @@ pub(crate) fn new_event_id(at: Timestamp, bucket: Bucket) -> Result<EventId, Una
     Ok(EventId::new(at, entropy()?, bucket))
 }
 
-fn entropy() -> Result<[u8; 10], Unavailable> {
-    let mut bytes = [0; 10];
-    SystemRandom::new()
-        .fill(&mut bytes)
-        .map_err(|_| Unavailable::Failed("the operating system gave no randomness".into()))?;
-    Ok(bytes)
+/// Random bytes that were drawn in advance, and how many of them are left.
+struct Entropy {
+    drawn: [u8; ENTROPY_BYTES],
+    left: usize,
+}
+
+/// For 64 ids, so that not every event calls the generator.
+const ENTROPY_BYTES: usize = 64 * ID_ENTROPY_BYTES;
+const ID_ENTROPY_BYTES: usize = 10;
+
+thread_local! {
+    static ENTROPY: RefCell<Entropy> = const { RefCell::new(Entropy { drawn: [0; ENTROPY_BYTES], left: 0 }) };
+}
+
+/// Random bytes, each given out once.
+fn entropy() -> Result<[u8; ID_ENTROPY_BYTES], Unavailable> {
+    ENTROPY.with_borrow_mut(|entropy| {
+        if entropy.left < ID_ENTROPY_BYTES {
+            SystemRandom::new()
+                .fill(&mut entropy.drawn)
+                .map_err(|_| Unavailable::Failed("the operating system gave no randomness".into()))?;
+            entropy.left = ENTROPY_BYTES;
+        }
+        let mut bytes = [0; ID_ENTROPY_BYTES];
+        bytes.copy_from_slice(&entropy.drawn[entropy.left - ID_ENTROPY_BYTES..entropy.left]);
+        entropy.left -= ID_ENTROPY_BYTES;
+        Ok(bytes)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_entropy_is_given_twice() {
+        let given: std::collections::HashSet<_> = (0..1000).map(|_| entropy().unwrap()).collect();
+        assert_eq!(given.len(), 1000);
+    }
 }

@@ -17,12 +17,37 @@ pub struct Source {
     number: OnceLock<SourceNumber>,
 }
 
+/// Header fields that are secrets of the sender's, whatever the provider.
+const SENSITIVE_HEADERS: [&str; 3] = ["authorization", "proxy-authorization", "cookie"];
+
 #[derive(Debug)]
 enum Way {
     /// By requests that prove themselves.
-    Verified(Verifier),
+    Verified(Box<Verified>),
     /// By calls of the program that holds the inbox, which answers for them.
     Recorded,
+}
+
+/// What verifies a source's requests, and what every event of it needs; made once.
+#[derive(Debug)]
+struct Verified {
+    verifier: Verifier,
+    /// Names of header fields that are never stored, beside [`SENSITIVE_HEADERS`].
+    hidden_headers: Vec<String>,
+    /// For each secret how a request that it signed has proved itself, for people; last, for one that is not signed.
+    proofs: Vec<String>,
+}
+
+impl Verified {
+    fn new(verifier: Verifier) -> Self {
+        let provider = verifier.provider();
+        let hidden_headers = provider.sensitive_headers().into_iter().map(str::to_owned).collect();
+        let name = provider.name();
+        let hints = (0..).map_while(|index| verifier.secret_hint(index));
+        let signed = hints.map(|hint| format!("{name}, secret {hint}"));
+        let proofs = signed.chain([format!("{name}, not signed")]).collect();
+        Self { verifier, hidden_headers, proofs }
+    }
 }
 
 /// The policy of a source.
@@ -70,7 +95,12 @@ impl Source {
         options: SourceOptions,
     ) -> Result<Self, VerifierError> {
         let verifier = Verifier::new(provider, secrets, options.verify.clone())?;
-        Ok(Self { name, way: Way::Verified(verifier), options, number: OnceLock::new() })
+        Ok(Self {
+            name,
+            way: Way::Verified(Box::new(Verified::new(verifier))),
+            options,
+            number: OnceLock::new(),
+        })
     }
 
     /// A source that only [`Inbox::record`](crate::Inbox::record) can write to: no request is ever accepted
@@ -107,9 +137,26 @@ impl Source {
 
     pub(crate) fn verifier(&self) -> Option<&Verifier> {
         match &self.way {
-            Way::Verified(verifier) => Some(verifier),
+            Way::Verified(verified) => Some(&verified.verifier),
             Way::Recorded => None,
         }
+    }
+
+    /// How the sender of a request proved itself, for people: the provider, and the end of the secret that matched.
+    pub(crate) fn proof(&self, secret_index: Option<usize>) -> &str {
+        let Way::Verified(verified) = &self.way else { return "" };
+        let proof = secret_index.and_then(|index| verified.proofs.get(index)).or(verified.proofs.last());
+        proof.map_or("", String::as_str)
+    }
+
+    /// Whether a header field is a secret of the sender's, which is never stored.
+    pub(crate) fn hides_header(&self, name: &str) -> bool {
+        let is_it = |hidden: &str| hidden.eq_ignore_ascii_case(name);
+        let more = match &self.way {
+            Way::Verified(verified) => verified.hidden_headers.as_slice(),
+            Way::Recorded => &[],
+        };
+        SENSITIVE_HEADERS.into_iter().any(is_it) || more.iter().any(|hidden| is_it(hidden))
     }
 
     /// What a processing run reads from the bodies of the source's events.
@@ -120,7 +167,7 @@ impl Source {
     /// The fingerprint of the rule that makes the source's identities.
     pub(crate) fn identity_fingerprint(&self) -> String {
         match &self.way {
-            Way::Verified(verifier) => hex::encode(verifier.identity_fingerprint()),
+            Way::Verified(verified) => hex::encode(verified.verifier.identity_fingerprint()),
             Way::Recorded => "recorded".to_owned(),
         }
     }

@@ -1,5 +1,7 @@
 //! From an outcome to the answer that the provider expects.
 
+use std::fmt::Write;
+
 use bytes::Bytes;
 use hookstead::core::{AcceptReceipt, Outcome};
 use hookstead::verify::{Ack, HandshakeAnswer};
@@ -133,39 +135,42 @@ impl Filling<'_> {
                 rest = after;
                 continue;
             };
-            match self.value(name) {
-                Some(value) => {
-                    filled.push_str(&value);
-                    rest = behind;
-                }
-                None => {
-                    filled.push('@');
-                    rest = after;
-                }
+            if self.append(name, &mut filled).is_some() {
+                rest = behind;
+            } else {
+                filled.push('@');
+                rest = after;
             }
         }
         filled.push_str(rest);
         filled
     }
 
-    fn value(&self, name: &str) -> Option<String> {
+    /// Appends what a placeholder stands for; `None` if it stands for nothing.
+    fn append(&self, name: &str, filled: &mut String) -> Option<()> {
         match name {
-            "outcome" => Some(self.word.to_owned()),
-            "event" => Some(self.receipt.seq.to_string()),
-            "new" => Some((self.receipt.outcome == Outcome::Stored).to_string()),
-            "sha256" => Some(self.receipt.digest.to_string()),
+            "outcome" => filled.push_str(self.word),
+            "event" => write!(filled, "{}", self.receipt.seq).ok()?,
+            "new" => filled.push_str(if self.receipt.outcome == Outcome::Stored { "true" } else { "false" }),
+            "sha256" => write!(filled, "{}", self.receipt.digest).ok()?,
             _ => {
                 let value = self.headers.get(name.strip_prefix("header.")?)?;
-                Some(escaped(&String::from_utf8_lossy(value.as_bytes())))
+                append_escaped(filled, value.as_bytes());
             }
         }
+        Some(())
     }
 }
 
-/// A text as it stands between the quotation marks of a JSON text.
-fn escaped(text: &str) -> String {
-    let quoted = serde_json::Value::from(text).to_string();
-    quoted[1..quoted.len() - 1].to_owned()
+/// Appends a text as it stands between the quotation marks of a JSON text.
+fn append_escaped(filled: &mut String, value: &[u8]) {
+    let text = String::from_utf8_lossy(value);
+    // Nearly every id: nothing in it has to be escaped.
+    if text.bytes().all(|byte| matches!(byte, b' '..=b'~') && byte != b'"' && byte != b'\\') {
+        return filled.push_str(&text);
+    }
+    let quoted = serde_json::Value::from(&*text).to_string();
+    filled.push_str(&quoted[1..quoted.len() - 1]);
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use hookstead_core::{
 };
 use rusqlite::{OptionalExtension, Row, params};
 
-use super::batch::Batch;
+use super::batch::{Batch, held};
 use super::failure::{reading, writing};
 use super::ledger::{count, int};
 use super::row;
@@ -108,42 +108,46 @@ impl Batch<'_> {
         let body_bytes = event.body.len() as u64;
         let body_bytes_total = self.ledger.body_bytes_total + body_bytes;
         let deliveries_total = self.ledger.deliveries_total + destinations.len() as u64;
-        self.connection
-            .prepare_cached(
-                "INSERT INTO events (seq, id, source, scope, provider_event_id, event_type, account,
+        held(
+            &mut self.statements.store_event,
+            self.connection,
+            "INSERT INTO events (seq, id, source, scope, provider_event_id, event_type, account,
                     received_from, verified_by, received_at_us, committed_at_us, digest, body_bytes,
                     comparison_rule, comparison_digest, revises, body_bytes_total, deliveries_total,
                     erased_at_us, headers, body)
                  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18,
                     NULL, ?19, ?20)",
-            )
-            .and_then(|mut statement| {
-                statement.execute(params![
-                    int(seq.0),
-                    event.id.as_bytes(),
-                    event.identity.source.0,
-                    event.identity.scope.as_bytes(),
-                    event.identity.id.as_bytes(),
-                    event.event_type,
-                    event.account,
-                    event.received_from,
-                    event.verified_by,
-                    event.received_at.as_micros(),
-                    self.now.as_micros(),
-                    event.digest.as_bytes(),
-                    int(body_bytes),
-                    event.comparison.map(|comparison| comparison.rule_version),
-                    event.comparison.as_ref().map(|comparison| comparison.digest.as_bytes()),
-                    event.revises.as_ref().map(EventId::as_bytes),
-                    int(body_bytes_total),
-                    int(deliveries_total),
-                    event.headers.as_block().as_ref(),
-                    event.body,
-                ])
-            })
-            .and_then(|_| self.connection.prepare_cached("INSERT INTO event_ids (id, seq) VALUES (?1, ?2)"))
-            .and_then(|mut statement| statement.execute((event.id.as_bytes(), int(seq.0))))
-            .map_err(writing("store an event"))?;
+        )
+        .and_then(|statement| {
+            statement.execute(params![
+                int(seq.0),
+                event.id.as_bytes(),
+                event.identity.source.0,
+                event.identity.scope.as_bytes(),
+                event.identity.id.as_bytes(),
+                event.event_type,
+                event.account,
+                event.received_from,
+                event.verified_by,
+                event.received_at.as_micros(),
+                self.now.as_micros(),
+                event.digest.as_bytes(),
+                int(body_bytes),
+                event.comparison.map(|comparison| comparison.rule_version),
+                event.comparison.as_ref().map(|comparison| comparison.digest.as_bytes()),
+                event.revises.as_ref().map(EventId::as_bytes),
+                int(body_bytes_total),
+                int(deliveries_total),
+                event.headers.as_block().as_ref(),
+                event.body,
+            ])
+        })
+        .and_then(|_| {
+            let sql = "INSERT INTO event_ids (id, seq) VALUES (?1, ?2)";
+            held(&mut self.statements.store_id, self.connection, sql)
+        })
+        .and_then(|statement| statement.execute((event.id.as_bytes(), int(seq.0))))
+        .map_err(writing("store an event"))?;
         for destination in destinations {
             let id = DeliveryId { event: event.id, destination, generation: 1 };
             self.add_delivery(seq, &Delivery::new(id, self.now, self.now))?;
@@ -157,34 +161,33 @@ impl Batch<'_> {
     }
 
     /// Gives a hash to the event that comes next. `false`: it belongs to another one.
-    fn take_identity(&self, hash: IdentityHash) -> Result<bool, StoreError> {
+    fn take_identity(&mut self, hash: IdentityHash) -> Result<bool, StoreError> {
         let next = int(self.ledger.newest.0 + 1);
-        self.connection
-            .prepare_cached("INSERT INTO identities (hash, seq) VALUES (?1, ?2) ON CONFLICT DO NOTHING")
-            .and_then(|mut statement| statement.execute((hash.0, next)))
+        let sql = "INSERT INTO identities (hash, seq) VALUES (?1, ?2) ON CONFLICT DO NOTHING";
+        held(&mut self.statements.take_identity, self.connection, sql)
+            .and_then(|statement| statement.execute((hash.0, next)))
             .map(|changed| changed == 1)
             .map_err(writing("take an identity"))
     }
 
     /// The event that a taken hash belongs to, compared with what came.
-    fn holder(&self, hash: IdentityHash, acceptance: &Acceptance) -> Result<Holder, StoreError> {
+    fn holder(&mut self, hash: IdentityHash, acceptance: &Acceptance) -> Result<Holder, StoreError> {
         let failed = reading("find the event of an identity");
-        let seq = self
-            .connection
-            .prepare_cached("SELECT seq FROM identities WHERE hash = ?1")
-            .and_then(|mut statement| statement.query_row([hash.0], |row| row::seq(row, 0)))
+        let sql = "SELECT seq FROM identities WHERE hash = ?1";
+        let seq = held(&mut self.statements.find_holder, self.connection, sql)
+            .and_then(|statement| statement.query_row([hash.0], |row| row::seq(row, 0)))
             .map_err(&failed)?;
-        let compared = self
-            .connection
-            .prepare_cached(
-                "SELECT id, digest, committed_at_us, source, scope, provider_event_id, body_bytes,
+        let compared = held(
+            &mut self.statements.read_holder,
+            self.connection,
+            "SELECT id, digest, committed_at_us, source, scope, provider_event_id, body_bytes,
                     comparison_rule, comparison_digest, erased_at_us, body
                  FROM events WHERE seq = ?1",
-            )
-            .and_then(|mut statement| {
-                statement.query_row([int(seq.0)], |row| compare(row, seq, acceptance)).optional()
-            })
-            .map_err(&failed)?;
+        )
+        .and_then(|statement| {
+            statement.query_row([int(seq.0)], |row| compare(row, seq, acceptance)).optional()
+        })
+        .map_err(&failed)?;
         compared.ok_or_else(|| row::corrupt(format!("event {seq} is in an index and not in the table")))?
     }
 

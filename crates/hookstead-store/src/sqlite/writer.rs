@@ -13,7 +13,7 @@ use std::time::Duration;
 use hookstead_core::{IdentityKey, Seq, StoreError, Timestamp, Write, Written};
 use rusqlite::Connection;
 
-use super::batch::{Batch, DuplicateCounts};
+use super::batch::{Batch, DuplicateCounts, Statements};
 use super::checkpoint::{Log, Reset};
 use super::connect::{PAGE_BYTES, Target, check_journal_mode, check_writer};
 use super::failure::{committing, reading, writing};
@@ -181,6 +181,7 @@ impl Writer {
             ledger: self.ledger.clone(),
             published: &self.published,
             duplicates: DuplicateCounts::new(),
+            statements: Statements::default(),
         };
         let changes_before = connection.total_changes();
         let answers = carry_out(&mut batch, writes).map_err(|error| roll_back(connection, error))?;

@@ -74,7 +74,11 @@ impl Encoding {
 
     pub(crate) fn encode(self, bytes: &[u8]) -> Vec<u8> {
         match self {
-            Self::Hex => hex::encode(bytes).into_bytes(),
+            Self::Hex => {
+                let mut text = vec![0; 2 * bytes.len()];
+                // Cannot fail with two digits for each byte. Where it did, nothing would match.
+                hex::encode_to_slice(bytes, &mut text).map(|()| text).unwrap_or_default()
+            }
             Self::Base64 => STANDARD.encode(bytes).into_bytes(),
             Self::Base64Url => URL_SAFE_NO_PAD.encode(bytes).into_bytes(),
             Self::Text => bytes.to_vec(),
