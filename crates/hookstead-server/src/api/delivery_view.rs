@@ -27,6 +27,19 @@ pub struct DestinationView {
     pub lease: Option<String>,
     /// Whether a person paused it.
     pub paused: bool,
+    /// Whether the target of a push or exec is there: `closed` while it is, `open` while it rests, `half-open` while one
+    /// delivery finds out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub circuit: Option<String>,
+    /// Until when a target that is not there is left alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rests_until: Option<String>,
+    /// Attempts that are being made now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub in_flight: Option<usize>,
+    /// Why it is not worked at all, if it is not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
     /// When the next delivery is due, if one waits; in the past if it is late.
     pub next_due: Option<String>,
     /// 1, and one more for each change of its configuration.

@@ -7,6 +7,7 @@ use axum::{Extension, Json};
 use hookstead::core::{
     DeliveryFilter, DestinationRow, Order, Page, Resolved, StateName, Store, StoreError, Subject, Timestamp,
 };
+use hookstead::dispatch::{CircuitState, Standing, Standings};
 use hookstead::{DestinationKind, Inbox, Route};
 
 use super::decision::decide;
@@ -20,11 +21,11 @@ use crate::problem::Problem;
 use crate::tokens::Scope;
 
 pub(crate) async fn list(State(api): State<Arc<Api>>) -> Result<Json<DestinationsView>, ApiError> {
-    let inbox = api.inbox.clone();
+    let (inbox, standings) = (api.inbox.clone(), api.standings.clone());
     let read = move |store: &dyn Store| -> Result<_, StoreError> {
         let rows = store.registry()?.destinations;
         rows.iter()
-            .map(|row| Ok(view(&inbox, row, store.next_due(row.number)?)))
+            .map(|row| Ok(view(&inbox, &standings, row, store.next_due(row.number)?)))
             .collect::<Result<Vec<_>, _>>()
     };
     let destinations = api.reads.read(api.inbox.store(), read).await?;
@@ -73,9 +74,9 @@ async fn set(
 
 async fn one(api: &Api, name: String) -> Result<DestinationView, ApiError> {
     let row = row(api, name).await?;
-    let inbox = api.inbox.clone();
+    let (inbox, standings) = (api.inbox.clone(), api.standings.clone());
     let read = move |store: &dyn Store| -> Result<_, StoreError> {
-        let mut view = view(&inbox, &row, store.next_due(row.number)?);
+        let mut view = view(&inbox, &standings, &row, store.next_due(row.number)?);
         view.unfinished = Some(unfinished(store, &row)?);
         Ok(view)
     };
@@ -111,7 +112,12 @@ fn unfinished(store: &dyn Store, row: &DestinationRow) -> Result<TallyView, Stor
     })
 }
 
-fn view(inbox: &Inbox, row: &DestinationRow, next_due: Option<Timestamp>) -> DestinationView {
+fn view(
+    inbox: &Inbox,
+    standings: &Standings,
+    row: &DestinationRow,
+    next_due: Option<Timestamp>,
+) -> DestinationView {
     let mut view = DestinationView {
         name: row.name.to_string(),
         number: row.number.0,
@@ -122,6 +128,10 @@ fn view(inbox: &Inbox, row: &DestinationRow, next_due: Option<Timestamp>) -> Des
         types: Vec::new(),
         lease: None,
         paused: row.paused,
+        circuit: None,
+        rests_until: None,
+        in_flight: None,
+        problem: None,
         next_due: next_due.map(|due| due.to_string()),
         generation: row.generation,
         max_attempts: row.retry.attempts_max,
@@ -130,7 +140,22 @@ fn view(inbox: &Inbox, row: &DestinationRow, next_due: Option<Timestamp>) -> Des
     if let Some(route) = inbox.destination(&view.name) {
         fill(&mut view, &route);
     }
+    if let Some(standing) = standings.of(&row.name) {
+        stand(&mut view, standing);
+    }
     view
+}
+
+fn stand(view: &mut DestinationView, standing: Standing) {
+    let (circuit, until) = match standing.circuit {
+        CircuitState::Closed => ("closed", None),
+        CircuitState::Open { until } => ("open", Some(until.to_string())),
+        CircuitState::HalfOpen => ("half-open", None),
+    };
+    view.circuit = Some(circuit.to_owned());
+    view.rests_until = until;
+    view.in_flight = Some(standing.in_flight);
+    view.problem = standing.problem;
 }
 
 fn fill(view: &mut DestinationView, route: &Route) {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use axum::Router;
 use axum::middleware::from_fn_with_state;
 use axum::routing::{get, post};
+use hookstead::dispatch::Standings;
 use hookstead::{Health, Inbox};
 use tokio::sync::{Notify, watch};
 
@@ -29,6 +30,8 @@ pub(crate) struct Api {
     pub(crate) changes: Places,
     /// Claims that are read and answered.
     pub(crate) claims: Places,
+    /// How the destinations stand that the server works.
+    pub(crate) standings: Standings,
     pub(crate) waiting: Arc<Waiting>,
     /// Tells the redeliverer of new work.
     pub(crate) redeliveries: Arc<Notify>,

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use hookstead::Inbox;
+use hookstead::dispatch::Standings;
 use hookstead::store::{OpenOptions, OwnerRecord};
 use http::Request;
 use hyper::body::Incoming;
@@ -137,6 +138,7 @@ pub(super) async fn start_intake(
 /// What the admin listener shares with other parts.
 pub(super) struct Shared {
     pub(super) intake_stop: watch::Receiver<Stop>,
+    pub(super) standings: Standings,
     pub(super) waiting: Arc<Waiting>,
     pub(super) redeliveries: Arc<Notify>,
     pub(super) reloader: Arc<Reloader>,
@@ -156,6 +158,7 @@ pub(super) fn start_admin(
         reads: Places::new(READS_MAX),
         changes: Places::new(CHANGES_MAX),
         claims: Places::new(CLAIMS_ANSWERED_MAX),
+        standings: shared.standings,
         waiting: shared.waiting,
         redeliveries: shared.redeliveries,
         reloader: shared.reloader,

@@ -3,12 +3,14 @@
 //!
 //! Start: data folder, tokens, both addresses bound, store opened and proved, addresses written to the store's
 //! owner record; only then is anything accepted. Stop: the intake accepts nothing new and answers what it has, and
-//! claims that wait are told so; then redeliveries pause; then the inbox commits what is queued and lets the store go, then the admin listener ends.
+//! claims that wait are told so; then redeliveries pause, attempts come to their ends, and leases that are left are given
+//! back; then the inbox commits what is queued and lets the store go, then the admin listener ends.
 
 use std::io;
 use std::sync::Arc;
 
-use hookstead::{Health, Inbox, Unavailable};
+use hookstead::sink::BuiltInSinks;
+use hookstead::{Dispatcher, Health, Inbox, Unavailable};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
@@ -26,6 +28,9 @@ use crate::listen::Stop;
 use crate::tokens::Tokens;
 use crate::{descriptors, folder};
 
+/// How long attempts in flight have to end, however long the intake took.
+const LAST_ATTEMPTS_TIME: Duration = Duration::from_secs(1);
+
 /// How long the admin listener's connections have to end, after everything else has.
 const ADMIN_DRAIN: Duration = Duration::from_secs(1);
 
@@ -36,6 +41,7 @@ pub struct Server {
     budget: Arc<BodyBudget>,
     intake: Loops,
     admin: Task,
+    dispatcher: Dispatcher,
     redeliverer: Redeliverer,
     hangups: Option<JoinHandle<()>>,
     waiting: Arc<Waiting>,
@@ -70,7 +76,9 @@ impl Server {
         let redeliveries = Arc::new(Notify::new());
         let reloader = Reloader::new(inbox.clone(), addresses.intake, config.clone());
         let waiting = Arc::new(Waiting::new());
+        let dispatcher = Dispatcher::start(inbox.clone(), Arc::new(BuiltInSinks::new()));
         let shared = parts::Shared {
+            standings: dispatcher.standings().clone(),
             waiting: waiting.clone(),
             intake_stop: intake.stop.subscribe(),
             redeliveries: redeliveries.clone(),
@@ -90,6 +98,7 @@ impl Server {
             budget,
             intake,
             admin,
+            dispatcher,
             redeliverer,
             hangups,
             waiting,
@@ -144,11 +153,14 @@ impl Server {
     /// Ends it: nothing new is accepted, everything in flight is answered (for at most `drain`), what is
     /// queued is committed, and the store is let go.
     pub async fn shutdown(self) -> RunOutcome {
+        let begin = Instant::now();
         self.intake.end(self.drain).await;
         if let Some(hangups) = &self.hangups {
             hangups.abort();
         }
         self.redeliverer.end().await;
+        let rest = self.drain.saturating_sub(begin.elapsed());
+        self.dispatcher.stop(rest.max(LAST_ATTEMPTS_TIME.min(self.drain))).await;
         let inbox = self.inbox.clone();
         let closed = tokio::task::spawn_blocking(move || inbox.close()).await;
         self.admin.end(ADMIN_DRAIN).await;
