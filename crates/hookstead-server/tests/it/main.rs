@@ -21,3 +21,5 @@ mod limits;
 mod pull;
 #[cfg(test)]
 mod stop;
+#[cfg(test)]
+mod work;
