@@ -48,11 +48,11 @@ impl Freshness {
     /// Reads the time.
     pub(crate) fn read(&self, context: &Context<'_>) -> Result<SignedAt, Fault> {
         let text = match self.from.resolve(context) {
-            Ok(pieces) => pieces.concat(),
+            Ok(pieces) => pieces,
             Err(Unresolved::Absent(part)) => return Err(Fault::new(Reason::TimestampMissing, part)),
             Err(Unresolved::Repeated(part)) => return Err(Fault::new(Reason::PartRepeated, part)),
         };
-        match self.unit.parse(&text, self.canonical) {
+        match self.unit.parse(&text.join(), self.canonical) {
             Some(micros) => Ok(SignedAt(micros)),
             None => Err(Fault::new(Reason::TimestampMalformed, self.from.to_string())),
         }

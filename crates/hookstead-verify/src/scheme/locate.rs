@@ -405,12 +405,11 @@ fn place(name: &str) -> Result<Place, String> {
 }
 
 /// The parts between separators; the whole text without one. Empty parts are skipped.
-fn split<'t>(text: &'t [u8], separator: Option<&str>) -> impl Iterator<Item = &'t [u8]> + use<'t> {
-    let separator = separator.map(|separator| separator.as_bytes().to_vec());
+fn split<'t>(text: &'t [u8], separator: Option<&'t str>) -> impl Iterator<Item = &'t [u8]> + use<'t> {
     let mut rest = Some(text);
     std::iter::from_fn(move || {
         let text = rest.take()?;
-        match separator.as_deref().and_then(|separator| split_once(text, separator)) {
+        match separator.and_then(|separator| split_once(text, separator.as_bytes())) {
             None => Some(text),
             Some((part, tail)) => {
                 rest = Some(tail);
@@ -423,7 +422,10 @@ fn split<'t>(text: &'t [u8], separator: Option<&str>) -> impl Iterator<Item = &'
 
 /// Cuts at the first occurrence; the separator is not empty.
 fn split_once<'t>(text: &'t [u8], separator: &[u8]) -> Option<(&'t [u8], &'t [u8])> {
-    let at = text.windows(separator.len()).position(|window| window == separator)?;
+    let at = match separator {
+        [byte] => text.iter().position(|found| found == byte)?,
+        _ => text.windows(separator.len()).position(|window| window == separator)?,
+    };
     Some((&text[..at], &text[at + separator.len()..]))
 }
 

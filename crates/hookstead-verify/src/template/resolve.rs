@@ -17,6 +17,14 @@ impl Pieces<'_> {
         self.0.iter().map(AsRef::as_ref)
     }
 
+    /// All pieces in one, borrowed if there is only one.
+    pub(crate) fn join(&self) -> Cow<'_, [u8]> {
+        match &self.0[..] {
+            [one] => Cow::Borrowed(one),
+            _ => Cow::Owned(self.concat()),
+        }
+    }
+
     /// All pieces in one.
     pub(crate) fn concat(&self) -> Vec<u8> {
         self.0.concat()

@@ -1,7 +1,7 @@
 //! No bit of a signature, and no bit of what it covers, can be turned over unnoticed.
 
 use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use hookstead_verify::Verifier;
 use libtest_mimic::Trial;
 
@@ -23,6 +23,16 @@ const SIGNED: &[(&str, &str, &str, Coding)] = &[
     ("linear/valid-basic", "Linear-Signature", "", Coding::Hex),
     ("twilio/valid-basic", "X-Twilio-Signature", "", Coding::Base64),
     ("twilio/valid-json-bodySHA256", "X-Twilio-Signature", "", Coding::Base64),
+    ("discord/valid-basic", "X-Signature-Ed25519", "", Coding::Hex),
+    ("telnyx/valid-basic", "telnyx-signature-ed25519", "", Coding::Base64),
+    ("circle/valid-basic", "X-Circle-Signature", "", Coding::Base64),
+    ("kick/valid-basic", "Kick-Event-Signature", "", Coding::Base64),
+    ("fireblocks/valid-basic", "Fireblocks-Signature", "", Coding::Base64),
+    ("paypal/valid-basic", "PAYPAL-TRANSMISSION-SIG", "", Coding::Base64),
+    ("recharge/valid-basic", "X-Recharge-Hmac-Sha256", "", Coding::Hex),
+    ("square/valid-basic", "x-square-hmacsha256-signature", "", Coding::Base64),
+    ("plaid/valid-basic", "Plaid-Verification", "", Coding::Token),
+    ("qstash/valid-basic", "Upstash-Signature", "", Coding::Token),
     ("generic-hmac/valid", "X-Sig", "sha256=", Coding::Hex),
     ("generic-token/valid", "x-token", "", Coding::Text),
 ];
@@ -39,6 +49,15 @@ const COVERED: &[&str] = &[
     "shopify/valid-basic",
     "linear/valid-basic",
     "twilio/valid-json-bodySHA256",
+    "discord/valid-basic",
+    "circle/valid-basic",
+    "kick/valid-basic",
+    "recharge/valid-basic",
+    "hubspot/valid-basic",
+    "plaid/valid-basic",
+    "qstash/valid-basic",
+    "ripple/valid-basic",
+    "paypal/valid-basic",
     "generic-hmac/valid",
 ];
 
@@ -58,6 +77,8 @@ enum Coding {
     Hex,
     Base64,
     Text,
+    /// The last of three parts.
+    Token,
 }
 
 impl Coding {
@@ -66,6 +87,7 @@ impl Coding {
             Self::Hex => hex::decode(text).unwrap(),
             Self::Base64 => STANDARD.decode(text).unwrap(),
             Self::Text => text.as_bytes().to_vec(),
+            Self::Token => URL_SAFE_NO_PAD.decode(text.rsplit_once('.').unwrap().1).unwrap(),
         }
     }
 
@@ -74,6 +96,7 @@ impl Coding {
             Self::Hex => hex::encode(bytes).into_bytes(),
             Self::Base64 => STANDARD.encode(bytes).into_bytes(),
             Self::Text => bytes.to_vec(),
+            Self::Token => URL_SAFE_NO_PAD.encode(bytes).into_bytes(),
         }
     }
 }
@@ -93,7 +116,12 @@ pub(crate) fn trials() -> Vec<Trial> {
 fn flip_signature(id: &str, header: &str, prefix: &str, coding: Coding) {
     let vector = inputs::one(id);
     let verifier = vector.verifier();
-    let signature = coding.decode(header_value(&vector, header).strip_prefix(prefix).unwrap());
+    let value = header_value(&vector, header);
+    let signature = coding.decode(value.strip_prefix(prefix).unwrap());
+    let prefix = match coding {
+        Coding::Token => &value[..=value.rfind('.').unwrap()],
+        _ => prefix,
+    };
     let with = |signature: &[u8]| [prefix.as_bytes(), &coding.encode(signature)].concat();
     assert!(holds(&vector, &verifier, header, &with(&signature)), "the vector itself is refused");
     for flipped in flips(&signature) {

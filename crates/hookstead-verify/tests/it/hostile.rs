@@ -30,6 +30,11 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("hostile/too-many-signatures", too_many_signatures),
         trial("hostile/long-signature-header", long_signature_header),
         trial("hostile/odd-bodies-after-verification", odd_bodies),
+        trial("hostile/gzip-bomb", gzip_bomb),
+        trial("hostile/many-items", many_items),
+        trial("hostile/deep-json-that-is-signed-sorted", deep_sorted),
+        trial("hostile/numbered-headers", numbered_headers),
+        trial("hostile/odd-wrapped-signatures", odd_wrapped),
     ];
     providers.chain(mutated).chain(others).collect()
 }
@@ -261,4 +266,79 @@ fn odd_bodies() {
     assert_eq!(id(b""), None);
     assert_eq!(id(b"{\"id\":[\"a\"]}"), None);
     assert_eq!(id(b"{\"id\":\"a\",\"id\":\"b\"}"), Some(b"b".to_vec()));
+}
+
+fn refused(provider: &str, headers: &[(&str, &str)], body: &[u8]) -> Reason {
+    let verifier = verifier(Registry::builtin().get(provider).unwrap());
+    let request = Request { method: "POST", target: "/in/x", url: None, headers: &headers, body };
+    verifier.verify(&request, 1_760_000_000_000_000).unwrap_err().reason
+}
+
+/// Ten kilobytes that unpack to more than is unpacked.
+fn gzip_bomb() {
+    use std::io::Write as _;
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+    encoder.write_all(&vec![b'0'; 10 * 1024 * 1024]).unwrap();
+    let bomb = encoder.finish().unwrap();
+    assert!(bomb.len() < 16 * 1024);
+    let signature = "0".repeat(64);
+    assert_eq!(refused("getstream", &[("X-Signature", &signature)], &bomb), Reason::PartMissing);
+    assert_eq!(refused("getstream", &[("X-Signature", &signature)], b"\x1f\x8b\x08"), Reason::PartMissing);
+}
+
+fn many_items() {
+    let item = r#"{"id":"a","clientState":"0123456789abcdef0123456789abcdef"}"#;
+    let body = |count: usize| format!(r#"{{"value":[{}]}}"#, vec![item; count].join(","));
+    let verifier = verifier(Registry::builtin().get("ms-graph").unwrap());
+    let headers: [(&str, &str); 0] = [];
+    let verify = |body: &str| {
+        let request =
+            Request { method: "POST", target: "/", url: None, headers: &headers, body: body.as_bytes() };
+        verifier.verify(&request, 0).map(|_| ()).map_err(|rejection| rejection.reason)
+    };
+    assert_eq!(verify(&body(1_000)), Ok(()));
+    for refused in [&body(1_001), &body(0), "{}", "[]", "", r#"{"value":7}"#, &"[".repeat(100_000)] {
+        assert_eq!(verify(refused), Err(Reason::SignatureMissing), "{refused:.40}");
+    }
+    let other = format!(r#"{{"value":[{item},{}]}}"#, item.replace("0123", "1234"));
+    assert_eq!(verify(&other), Err(Reason::SignatureDiffers));
+}
+
+fn deep_sorted() {
+    let signature = "0".repeat(128);
+    let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
+    let odd = [deep.as_str(), "", "{\"a\":\"\\ud800\"}", "{\"a\":1e999}", "{} {}"];
+    for body in odd {
+        let reason = refused("nowpayments", &[("x-nowpayments-sig", &signature)], body.as_bytes());
+        assert_eq!(reason, Reason::PartMissing, "{body:.40}");
+    }
+    let reason = refused("nowpayments", &[("x-nowpayments-sig", &signature)], b"{\"a\":1,\"a\":2}");
+    assert_eq!(reason, Reason::SignatureDiffers);
+}
+
+fn numbered_headers() {
+    let names: Vec<String> = (1..=100).map(|number| format!("X-DocuSign-Signature-{number}")).collect();
+    let headers: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), "AAAA")).collect();
+    assert_eq!(refused("docusign", &headers[..3], b"{}"), Reason::SignatureDiffers);
+    assert_eq!(refused("docusign", &headers, b"{}"), Reason::TooManySignatures);
+    assert_eq!(refused("docusign", &[], b"{}"), Reason::SignatureMissing);
+}
+
+fn odd_wrapped() {
+    use base64::Engine as _;
+    let wrap = |json: &str| base64::engine::general_purpose::STANDARD.encode(json);
+    for json in [
+        "[]",
+        "{}",
+        "{\"kid\":\"a\"}",
+        "{\"signature\":7}",
+        "{\"signature\":\"\\u001f\"}",
+        &"{\"a\":".repeat(1000),
+    ] {
+        let reason = refused("ebay", &[("X-EBAY-SIGNATURE", &wrap(json))], b"{}");
+        assert_eq!(reason, Reason::SignatureMalformed, "{json}");
+    }
+    assert_eq!(refused("ebay", &[("X-EBAY-SIGNATURE", "no base64!")], b"{}"), Reason::SignatureMalformed);
+    let signed = wrap("{\"kid\":\"a\",\"signature\":\"AAAA\"}");
+    assert_eq!(refused("ebay", &[("X-EBAY-SIGNATURE", &signed)], b"{}"), Reason::KeyUnknown);
 }

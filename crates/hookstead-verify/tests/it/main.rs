@@ -6,6 +6,7 @@
 mod bits;
 mod hostile;
 mod inputs;
+mod keys;
 mod loading;
 mod round_trip;
 mod setup;
@@ -21,6 +22,7 @@ fn main() -> ExitCode {
     trials.extend(bits::trials());
     trials.extend(round_trip::trials());
     trials.extend(hostile::trials());
+    trials.extend(keys::trials());
     trials.extend(loading::trials());
     trials.extend(setup::trials());
     libtest_mimic::run(&arguments, trials).exit_code()
