@@ -1,6 +1,9 @@
 //! Checkpoints: what makes the log and the records durable in their own places, so that the segment of the
 //! journal that holds them can go. One runs at a time, beside the writer; it only syncs. Taking the segment away
 //! is the writer's, so that a store that is gone changes nothing any more.
+//!
+//! When one fails the store is poisoned by the next write. What was acknowledged meanwhile rests on the journal's
+//! own syncs, which succeeded, and on nothing that the checkpoint was to sync.
 
 use std::collections::BTreeSet;
 use std::io;

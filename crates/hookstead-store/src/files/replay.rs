@@ -49,7 +49,7 @@ pub(super) fn read(disk: &Disk) -> Result<Replayed, OpenError> {
     };
     let mut replayed = Replayed {
         segments: all.keys().map(|number| segment(*number)).collect(),
-        next_segment: all.keys().next_back().map_or(first, |last| first.max(last + 1)),
+        next_segment: all.keys().next_back().map_or(first, |last| first.max(last.saturating_add(1))),
         ..Replayed::default()
     };
     let valid = valid(&all, first).map_err(damaged)?;
@@ -77,7 +77,7 @@ fn valid(all: &Segments, first: u64) -> Result<Vec<(&Bytes, Segment<'_>)>, Strin
     let mut valid: Vec<(&Bytes, Segment<'_>)> = Vec::new();
     for (number, bytes) in all.range(first..).rev() {
         let is_last = all.last_key_value().is_some_and(|(last, _)| last == number);
-        if valid.last().is_some_and(|(_, after)| after.begin.journal != number + 1) {
+        if valid.last().is_some_and(|(_, after)| after.begin.journal != number.saturating_add(1)) {
             break;
         }
         let read = journal::read(bytes).and_then(|segment| match segment {
