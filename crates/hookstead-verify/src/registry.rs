@@ -59,3 +59,22 @@ impl Registry {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Each of its schemes signs the id of its own headers, and the headers of one choose the scheme.
+    const CONDITIONAL: &[&str] = &["svix"];
+
+    #[test]
+    fn what_a_record_says_of_its_id_is_what_its_schemes_sign() {
+        let signed = |provider: &Provider| {
+            provider.has_id() && provider.id.iter().all(|template| provider.signs(template))
+        };
+        let differs = |provider: &&Arc<Provider>| provider.id_covered != signed(provider);
+        let found: Vec<_> =
+            Registry::builtin().iter().filter(differs).map(|provider| provider.name()).collect();
+        assert_eq!(found, CONDITIONAL);
+    }
+}
