@@ -18,6 +18,10 @@
 //! # }
 //! ```
 //!
+//! What was accepted is owed to whoever wants it: a handler of your own program ([`Inbox::consume`]), a target that it
+//! is pushed to or a program that is run for it ([`Dispatcher`]), or somebody who comes for it ([`Inbox::claim`]). It is
+//! given at least once, under one idempotency key, until it is done or dead.
+//!
 //! This crate knows signatures (`hookstead-verify`) and stores (`hookstead-store`) and brings them together;
 //! it knows nothing of HTTP serving.
 
