@@ -103,6 +103,7 @@ enum Command {
         count: u32,
     },
     Bench(bench::Bench),
+    Siege(bench::Siege),
     /// Run the code blocks of README.md, CONTRIBUTING.md, the crates' README.md and docs/
     ///
     /// `console` and `sh` blocks run in a shell with the built binary, `toml` blocks are checked as
@@ -124,6 +125,7 @@ fn main() -> ExitCode {
         Command::Overload { seconds, rate, json } => overload::run(seconds, rate, json),
         Command::Storms { count } => storms::run(count),
         Command::Bench(arguments) => bench::run(arguments),
+        Command::Siege(arguments) => bench::run_siege(arguments),
         Command::Docs { files } => docs::run(&files),
     };
     match result {

@@ -112,7 +112,7 @@ pub(crate) fn run(bench: Bench) -> Result<()> {
     }
 }
 
-fn run_for_release() -> Result<()> {
+pub(super) fn run_for_release() -> Result<()> {
     step("build the bench for release", || {
         check(&mut cargo(&["build", "--quiet", "--release", "--package", "xtask"]))
     })?;

@@ -22,8 +22,10 @@ mod response;
 mod rounds;
 mod seed;
 mod settings;
+mod siege;
 mod statistics;
 mod template;
 mod usage;
 
 pub(crate) use command::{Bench, run};
+pub(crate) use siege::{Siege, run as run_siege};

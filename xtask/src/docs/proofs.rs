@@ -1,4 +1,4 @@
-//! The page of guarantees names the test behind each promise; here is that every name exists.
+//! The pages of guarantees and limits name the test behind each promise; here is that every name exists.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -9,8 +9,16 @@ use anyhow::{Context, Result, bail};
 /// Shorter words in backticks are no names of tests: columns, verbs, keys.
 const NAME_BYTES_MIN: usize = 16;
 
+/// The pages that name tests.
+const PAGES: &[&str] = &["docs/guarantees.md", "docs/limits.md"];
+
+/// Checks every page that names tests.
+pub(crate) fn check_all(root: &Path) -> Result<()> {
+    PAGES.iter().try_for_each(|page| check(root, page))
+}
+
 /// Fails with the names in `page` that no function of the workspace has.
-pub(crate) fn check(root: &Path, page: &str) -> Result<()> {
+fn check(root: &Path, page: &str) -> Result<()> {
     let text = fs::read_to_string(root.join(page)).with_context(|| format!("cannot read {page}"))?;
     let mut functions = BTreeSet::new();
     collect_functions(&root.join("crates"), &mut functions)?;
@@ -55,7 +63,7 @@ mod tests {
 
     #[test]
     fn every_promise_names_a_test_that_exists() {
-        check(crate::run::root(), "docs/guarantees.md").unwrap();
+        check_all(crate::run::root()).unwrap();
     }
 
     #[test]
