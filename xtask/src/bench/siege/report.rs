@@ -38,18 +38,18 @@ impl<'a> Report<'a> {
             "{rounds} rounds of {seconds} s without and with each attack; at least {least} of the rate must be left\n"
         );
         println!(
-            "{:<18} {:>10} {:>10} {:>7}   {:>21} {:>9} {:>9} {:>10}",
-            "attack", "calm req/s", "attacked", "kept", "attacked, low..high", "opened", "cut", "gone in"
+            "{:<18} {:>10} {:>10} {:>7}   {:>16} {:>9} {:>9} {:>10}",
+            "attack", "calm req/s", "attacked", "kept", "kept, low..high", "opened", "cut", "gone in"
         );
         for one in self.attacks {
-            let verdict = if one.kept < *least { "  MISSED" } else { "" };
-            let range = format!("{:.0}..{:.0}", one.attacked.lowest, one.attacked.highest);
+            let verdict = if one.kept.median < *least { "  MISSED" } else { "" };
+            let range = format!("{:.2}..{:.2}", one.kept.lowest, one.kept.highest);
             println!(
-                "{:<18} {:>10.0} {:>10.0} {:>7.3}   {range:>21} {:>9} {:>9} {:>8.1} s{verdict}",
+                "{:<18} {:>10.0} {:>10.0} {:>7.3}   {range:>16} {:>9} {:>9} {:>8.1} s{verdict}",
                 one.attack.name(),
                 one.calm.median,
                 one.attacked.median,
-                one.kept,
+                one.kept.median,
                 one.attackers.opened,
                 one.attackers.ended,
                 one.recovery_seconds
