@@ -1,7 +1,7 @@
 //! Claim: leases of what is due.
 
 use hookstead_core::lease::CLAIM_MAX;
-use hookstead_core::{Claim, Delivery, Lease, Seq, StateName, StoreError};
+use hookstead_core::{Claim, Delivery, Lease, Seq, StoreError};
 
 use super::batch::Batch;
 use super::delivery::{self, columns};
@@ -17,7 +17,7 @@ impl Batch<'_> {
             if !delivery.claim(claim.lease_for, self.now) {
                 continue;
             }
-            self.replace_delivery(seq, StateName::Waiting, &delivery)?;
+            self.lease_delivery(seq, &delivery)?;
             leases.extend(lease(&delivery));
         }
         Ok(leases)

@@ -84,6 +84,25 @@ impl Batch<'_> {
         Ok(())
     }
 
+    /// Writes what a claim changes of a delivery that waited, and nothing else of its row: every delivery is claimed
+    /// once at the least.
+    pub(super) fn lease_delivery(&mut self, seq: Seq, delivery: &Delivery) -> Result<(), StoreError> {
+        let id = &delivery.id;
+        self.connection
+            .prepare_cached(
+                "UPDATE work SET state = 'leased', due_us = ?4, attempts = ?5, token = ?6
+                 WHERE seq = ?1 AND destination = ?2 AND generation = ?3",
+            )
+            .and_then(|mut statement| {
+                let key = (int(seq.0), id.destination.0, id.generation);
+                let due = delivery.due_at().map(Timestamp::as_micros);
+                statement.execute(params![key.0, key.1, key.2, due, delivery.attempts, delivery.token.0])
+            })
+            .map_err(writing("lease a delivery"))?;
+        self.ledger.count_move(Some(StateName::Waiting), delivery.state_name());
+        Ok(())
+    }
+
     fn take_from_work(&self, seq: Seq, id: &DeliveryId) -> Result<(), StoreError> {
         self.connection
             .prepare_cached("DELETE FROM work WHERE seq = ?1 AND destination = ?2 AND generation = ?3")

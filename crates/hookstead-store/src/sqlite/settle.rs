@@ -1,12 +1,18 @@
 //! Settle: the end of a lease, and the record of its attempt.
 
 use hookstead_core::attempt::ATTEMPTS_KEPT_MAX;
-use hookstead_core::{Attempt, DeliveryId, Seq, Settle, Settlement, StoreError};
+use hookstead_core::{Attempt, LeaseToken, Settle, Settlement, StoreError};
 use rusqlite::params;
 
 use super::batch::Batch;
 use super::failure::writing;
 use super::ledger::int;
+
+/// The token of a delivery's first lease.
+const FIRST_LEASE: LeaseToken = LeaseToken(0).next();
+
+/// Sequence number, destination, generation.
+type WorkKey = (i64, u32, u32);
 
 impl Batch<'_> {
     pub(super) fn settle(&mut self, settle: &Settle) -> Result<Settlement, StoreError> {
@@ -21,22 +27,26 @@ impl Batch<'_> {
         }
         self.replace_delivery(seq, state, &delivery)?;
         if let Some(attempt) = &settle.attempt {
-            self.add_attempt(seq, &settle.delivery, attempt)?;
+            // Attempts are recorded by settles alone, and before the first lease's there was none.
+            let is_first = settle.token == FIRST_LEASE;
+            let key = (int(seq.0), settle.delivery.destination.0, settle.delivery.generation);
+            let ordinal = if is_first { 1 } else { self.next_ordinal(key)? };
+            self.add_attempt(key, ordinal, attempt)?;
         }
         Ok(settlement)
     }
 
-    fn add_attempt(&self, seq: Seq, id: &DeliveryId, attempt: &Attempt) -> Result<(), StoreError> {
-        let failed = writing("record an attempt");
-        let key = (int(seq.0), id.destination.0, id.generation);
-        let ordinal: i64 = self
-            .connection
+    fn next_ordinal(&self, key: WorkKey) -> Result<i64, StoreError> {
+        self.connection
             .prepare_cached(
                 "SELECT coalesce(max(ordinal), 0) + 1 FROM attempts
                  WHERE seq = ?1 AND destination = ?2 AND generation = ?3",
             )
             .and_then(|mut statement| statement.query_row(key, |row| row.get(0)))
-            .map_err(&failed)?;
+            .map_err(writing("record an attempt"))
+    }
+
+    fn add_attempt(&self, key: WorkKey, ordinal: i64, attempt: &Attempt) -> Result<(), StoreError> {
         self.connection
             .prepare_cached(
                 "INSERT INTO attempts (seq, destination, generation, ordinal, token, number, started_at_us,
@@ -59,7 +69,7 @@ impl Batch<'_> {
                     attempt.excerpt.as_ref(),
                 ])
             })
-            .map_err(&failed)?;
+            .map_err(writing("record an attempt"))?;
         let surplus = ordinal - ATTEMPTS_KEPT_MAX as i64;
         if surplus > 0 {
             self.forget_attempts(key, surplus)?;
@@ -67,7 +77,7 @@ impl Batch<'_> {
         Ok(())
     }
 
-    fn forget_attempts(&self, key: (i64, u32, u32), up_to: i64) -> Result<(), StoreError> {
+    fn forget_attempts(&self, key: WorkKey, up_to: i64) -> Result<(), StoreError> {
         self.connection
             .prepare_cached(
                 "DELETE FROM attempts
