@@ -14,6 +14,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("loading/every-record-is-embedded", every_record_is_embedded),
         trial("loading/every-provider-has-vectors", every_provider_has_vectors),
         trial("loading/facts", facts),
+        trial("loading/volatile-values-make-no-conflict", volatile_values),
         trial("loading/unknown-key", unknown_key),
         trial("loading/errors-point-at-their-place", errors_point_at_their_place),
         trial("loading/unsafe-records", unsafe_records),
@@ -89,6 +90,42 @@ fn facts() {
     assert!(["signed-inbox", "standardwebhooks", "svix", "stripe", "slack"].into_iter().all(covered));
     assert!(!["github", "gitlab", "shopify", "linear", "twilio", "none"].into_iter().any(covered));
     assert!(!provider("none").needs_secret() && !provider("none").has_id());
+}
+
+/// For every provider with volatile values: they may change, and nothing else may.
+fn volatile_values() {
+    let mut checked = 0;
+    for provider in Registry::builtin().iter() {
+        let pointers: Vec<_> = provider.volatile().iter().map(|(pointer, _)| pointer).collect();
+        for pointer in &pointers {
+            let steps: Vec<_> = pointer[1..].split('/').collect();
+            let digest = |value: &str, other: &str| {
+                let body = format!("{}\n", document(&steps, value, other));
+                provider.comparison_digest(body.as_bytes()).unwrap()
+            };
+            let first = digest("1", "same");
+            for value in ["2", "null", "\"text\"", "[1,{\"a\":2}]"] {
+                assert_eq!(first, digest(value, "same"), "{} {pointer}", provider.name());
+            }
+            assert_ne!(first, digest("1", "other"), "{} {pointer}", provider.name());
+            checked += 1;
+        }
+    }
+    assert!(checked >= 18, "{checked}");
+}
+
+/// A document with a value at a place, and another one beside each step of the way there.
+fn document(steps: &[&str], value: &str, other: &str) -> String {
+    match steps {
+        [] => value.to_owned(),
+        ["*", rest @ ..] => {
+            let item = document(rest, value, other);
+            format!("[{item},{item}]")
+        }
+        [step, rest @ ..] => {
+            format!("{{\"{step}\":{},\"beside\":\"{other}\"}}", document(rest, value, other))
+        }
+    }
 }
 
 const RECORD: &str = r#"title = "X"
