@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use crate::cases::trace::{Attached, attach_to_threads, watch_threads};
 use crate::harness::{
-    Connection, Events, Evidence, Losses, Project, Request, SOURCE, Server, StoreKind, size_from,
+    Connection, Events, Evidence, Project, Request, SOURCE, Server, StoreKind, check_all, size_from,
 };
 
 /// The kernel keeps fifteen bytes of a thread's name.
@@ -183,23 +183,10 @@ impl Sweeps {
     /// At the end every event, and nothing but them.
     fn check_all(mut self, mut evidence: Evidence) {
         let server = self.server.take().expect("a server runs between two kills");
-        let mut losses = Losses::default();
-        losses.look(&server, &self.events);
-        let listed = server.admin().events().len();
-        let conflicts = server.admin().conflicts();
-        server.kill9();
-        let check = self.project.run(&["store", "check"]);
         evidence.count("kills", self.kills);
         evidence.count("before_the_answer", self.unanswered);
-        evidence.count("checked", losses.checked);
-        evidence.count("lost", losses.faults.len());
-        evidence.count("doubled", listed.saturating_sub(self.events.len()));
-        evidence.finish(self.project.data());
-        losses.judge();
-        assert_eq!(listed, self.events.len(), "one row an event");
         let contradicted = self.events.keys().filter(|id| id.contains("Conflict")).count();
-        assert_eq!(conflicts.len(), contradicted, "the other bytes once a digest: {conflicts:#?}");
-        assert_eq!(check.exit_code, Some(0), "{check:?}");
+        check_all(&self.project, server, &self.events, contradicted, evidence);
     }
 }
 

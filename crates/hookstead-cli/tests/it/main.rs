@@ -8,6 +8,7 @@
 mod cases;
 mod conformance;
 mod demo;
+mod disk_faults;
 mod failstop;
 mod framing;
 mod full_disk;

@@ -5,12 +5,14 @@
 
 use std::path::Path;
 
-use hookstead_core::{CheckProblem, CheckProgress, CheckReport, Digest, EventId, Identity, Seq, StoreError};
+use hookstead_core::{
+    CheckProblem, CheckProgress, CheckReport, Digest, EventId, EventSelector, Identity, Seq, StoreError,
+};
 use rusqlite::{Connection, OptionalExtension, Row};
 
 use super::accept::check_body;
 use super::delivery::seq_of;
-use super::event::{Known, check_variant, seq_of_identity};
+use super::event::{Known, check_variant, select, seq_of_identity};
 use super::failure::reading;
 use super::files::wal_path;
 use super::ledger::{count, int};
@@ -107,6 +109,7 @@ fn event(connection: &Connection, known: &Known<'_>, seq: Seq, report: &mut Chec
     report.bodies += u64::from(found.has_body);
     let parts = [
         found.body,
+        as_it_is_shown(connection, known, seq),
         index_of_ids(connection, seq, &found.id),
         index_of_identities(connection, known, seq, &found.identity, found.is_revision),
         deliveries(connection, seq, &found.id),
@@ -119,6 +122,11 @@ fn event(connection: &Connection, known: &Known<'_>, seq: Seq, report: &mut Chec
         };
         problem(report, Some(found.id), what);
     }
+}
+
+/// All columns of the event, also those that the check compares with nothing.
+fn as_it_is_shown(connection: &Connection, known: &Known<'_>, seq: Seq) -> Result<(), StoreError> {
+    select(connection, known, &EventSelector::Seq(seq)).map(drop)
 }
 
 /// An event's row, as far as the check looks at it.

@@ -9,6 +9,7 @@ mod damaged_log;
 mod durability;
 mod faults;
 mod files;
+mod flips;
 mod open;
 mod read_only;
 mod refusal;
@@ -45,6 +46,7 @@ fn main() -> ExitCode {
         damage::CASES,
         damaged_log::CASES,
         durability::CASES,
+        flips::CASES,
         open::CASES,
         read_only::CASES,
         refusal::CASES,

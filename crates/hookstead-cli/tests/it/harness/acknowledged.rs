@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Connection, Request, SOURCE, Server};
+use super::{Connection, Evidence, Project, Request, SOURCE, Server};
 
 /// Bodies by the ids of their events.
 pub(crate) type Events = BTreeMap<String, Vec<u8>>;
@@ -55,4 +55,28 @@ impl Losses {
 /// The status of one more delivery of an event.
 fn retry(intake: &mut Connection, id: &str, body: &[u8]) -> u16 {
     intake.exchange(&Request::signed(id, body).bytes()).expect("an answer").status
+}
+
+/// The end of a run: every event is there, and nothing but them and so many conflicts; the store finds no damage.
+pub(crate) fn check_all(
+    project: &Project,
+    server: Server,
+    events: &Events,
+    conflicts: usize,
+    mut evidence: Evidence,
+) {
+    let mut losses = Losses::default();
+    losses.look(&server, events);
+    let listed = server.admin().events().len();
+    let kept = server.admin().conflicts();
+    server.kill9();
+    let check = project.run(&["store", "check"]);
+    evidence.count("checked", losses.checked);
+    evidence.count("lost", losses.faults.len());
+    evidence.count("doubled", listed.saturating_sub(events.len()));
+    evidence.finish(project.data());
+    losses.judge();
+    assert_eq!(listed, events.len(), "one row an event");
+    assert_eq!(kept.len(), conflicts, "the other bytes once a digest: {kept:#?}");
+    assert_eq!(check.exit_code, Some(0), "{check:?}");
 }

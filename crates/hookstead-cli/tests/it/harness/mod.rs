@@ -2,6 +2,7 @@
 
 mod acknowledged;
 mod admin;
+mod disk;
 mod evidence;
 mod http;
 mod process;
@@ -11,8 +12,9 @@ mod request;
 mod server;
 mod tmpfs;
 
-pub(crate) use acknowledged::{Events, Losses};
+pub(crate) use acknowledged::{Events, Losses, check_all};
 pub(crate) use admin::Admin;
+pub(crate) use disk::{Disk, Fault, Kind};
 pub(crate) use evidence::{Evidence, size_from};
 pub(crate) use http::{Connection, Reply};
 pub(crate) use process::wait_until;

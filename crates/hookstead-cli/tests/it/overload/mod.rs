@@ -3,4 +3,3 @@
 mod load;
 mod phase;
 mod run;
-mod slow_disk;

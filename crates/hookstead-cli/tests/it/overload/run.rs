@@ -11,23 +11,28 @@ use std::time::Duration;
 
 use super::load::{self, Sent};
 use super::phase::{HEADS, Phase};
-use super::slow_disk::SlowDisk;
-use crate::harness::{Events, Evidence, Losses, Project, Request, Server, StoreKind, size_from};
+use crate::harness::{Disk, Events, Evidence, Losses, Project, Request, Server, StoreKind, size_from};
+
+/// The tests of a debug build share the machine with one another; those of a release build have it to themselves.
+const SHARED: bool = cfg!(debug_assertions);
 
 /// How long a sync takes on the slow disk; on a fast one it is a few milliseconds.
-const SYNC_TIME: Duration = Duration::from_secs(2);
+const SYNC_TIME: Duration = Duration::from_secs(if SHARED { 3 } else { 2 });
 
 /// How long the disk is fast before.
 const BEFORE: Duration = Duration::from_secs(1);
 
 /// How long it is fast afterwards: longer than the recovery may take.
-const AFTER: Duration = Duration::from_secs(3);
+const AFTER: Duration = Duration::from_secs(if SHARED { 6 } else { 4 });
 
 /// By then nothing may be refused any more.
-const RECOVERY_MAX: Duration = Duration::from_secs(2);
+const RECOVERY_MAX: Duration = Duration::from_secs(if SHARED { 5 } else { 2 });
 
-/// The server answers within nine seconds; the rest is for a machine that does other things as well.
-const ANSWER_MAX: Duration = Duration::from_secs(12);
+/// The server answers within nine seconds of when it has a request; here its way there counts as well.
+const ANSWER_MAX: Duration = Duration::from_secs(if SHARED { 20 } else { 10 });
+
+/// With fewer refusals in a hundred requests it was no overload.
+const REFUSED_PERCENT_MIN: usize = if SHARED { 10 } else { 50 };
 
 const RESIDENT_KIB_MAX: usize = 256 * 1024;
 
@@ -45,12 +50,12 @@ fn overload_on_a_slow_disk_is_refused_and_nothing_else_on_files() {
 }
 
 fn check_overload(store: StoreKind) {
-    let slow_for = Duration::from_secs(size_from("HOOKSTEAD_OVERLOAD_SECONDS", 5) as u64);
-    let rate = size_from("HOOKSTEAD_OVERLOAD_RATE", 1_000);
+    let slow_for = Duration::from_secs(size_from("HOOKSTEAD_OVERLOAD_SECONDS", 7) as u64);
+    let rate = size_from("HOOKSTEAD_OVERLOAD_RATE", 400);
     let mut evidence = Evidence::begin("overload", store);
     let project = Project::new().on(store);
-    let disk = SlowDisk::build();
-    let server = project.serve_under(disk.below());
+    let disk = Disk::build();
+    let server = project.serve_under(disk.below(project.data()));
     let slow = BEFORE..BEFORE + slow_for;
     let all = send_through(&server, rate, &disk, &slow);
     let resident_kib = resident_kib_max(&server);
@@ -78,7 +83,7 @@ fn check_overload(store: StoreKind) {
 }
 
 /// Sends through all three phases, and slows the disk in the second.
-fn send_through(server: &Server, rate: usize, disk: &SlowDisk, slow: &Range<Duration>) -> Vec<Sent> {
+fn send_through(server: &Server, rate: usize, disk: &Disk, slow: &Range<Duration>) -> Vec<Sent> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     runtime.block_on(load::send(server.intake(), rate, |elapsed| {
         disk.slow_by(if slow.contains(&elapsed) { SYNC_TIME } else { Duration::ZERO });
@@ -146,7 +151,7 @@ fn judge(phases: &[Phase; 3], recovery: Duration, resident_kib: usize, slowed: i
     assert!(before.accepted() > 0 && slow.accepted() > 0 && after.accepted() > 0, "{phases:?}");
     // Without these two the run would not have been what it says.
     assert!(slowed > 0, "no sync was slowed");
-    assert!(slow.refused() > slow.accepted(), "no overload: {slow}");
+    assert!(slow.refused() * 100 > slow.sent * REFUSED_PERCENT_MIN, "no overload: {slow}");
     assert!(recovery < RECOVERY_MAX, "still refused {recovery:?} after the disk was fast again");
     assert!(resident_kib < RESIDENT_KIB_MAX, "{resident_kib} KiB resident");
 }

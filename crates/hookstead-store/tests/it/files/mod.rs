@@ -1,7 +1,7 @@
 //! The files store from outside.
 
 mod backend;
-mod cut;
+pub(crate) mod cut;
 mod folder;
 mod journal;
 mod power;
