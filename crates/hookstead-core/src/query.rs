@@ -149,7 +149,8 @@ pub struct Page {
     pub items_max: u16,
     /// Where the last page ended.
     pub after: Option<Cursor>,
-    /// In which order. A cursor belongs to the order that it came from.
+    /// In which order. A cursor is a place between two items, the same for both orders: continued in the other
+    /// order, a list goes on with what lies on the other side of it.
     pub order: Order,
 }
 

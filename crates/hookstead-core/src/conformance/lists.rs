@@ -22,6 +22,7 @@ list!("lists":
     a_follower_sees_what_is_committed_later,
     a_follower_with_a_filter_sees_what_is_committed_later,
     a_reader_that_goes_back_sees_nothing_newer,
+    a_cursor_is_a_place_for_both_orders,
     a_text_that_is_no_cursor_is_refused,
     events_are_filtered_by_source,
     events_are_filtered_by_type,
@@ -196,6 +197,21 @@ fn a_reader_that_goes_back_sees_nothing_newer(world: &mut World) {
     let page = Page { items_max: 10, ..page.after(first.next.expect("the page ended somewhere")) };
     let rest = world.list_events(&EventFilter::default(), &page);
     assert_eq!((ids(&first.items), ids(&rest.items)), (vec![old[2]], vec![old[1], old[0]]));
+}
+
+/// So a follower can begin behind the newest event without reading the others.
+fn a_cursor_is_a_place_for_both_orders(world: &mut World) {
+    let source = world.source("shop");
+    let made = accepted(world, source, &["1", "2", "3"]);
+    let read = |page: &Page| world.list_events(&EventFilter::default(), page);
+    let newest = read(&Page::first(1, Order::NewestFirst));
+    let behind = newest.next.expect("the page ended somewhere");
+    let none = read(&Page::first(10, Order::OldestFirst).after(behind.clone()));
+    assert_eq!((none.items, none.more), (vec![], false));
+    let later = accepted(world, source, &["4", "5"]);
+    assert_eq!(ids(&read(&Page::first(10, Order::OldestFirst).after(behind)).items), later);
+    let first = read(&Page::first(2, Order::OldestFirst)).next.expect("the page ended somewhere");
+    assert_eq!(ids(&read(&Page::first(10, Order::NewestFirst).after(first)).items), made[..1]);
 }
 
 fn a_text_that_is_no_cursor_is_refused(world: &mut World) {

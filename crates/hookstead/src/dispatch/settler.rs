@@ -19,6 +19,9 @@ const SETTLE_BATCH_MAX: usize = 256;
 /// How long the settler waits when the queue to the store is full.
 const OVERLOAD_WAIT: Duration = Duration::from_millis(20);
 
+/// How long the settler waits after a failure that a person may have to look at.
+const FAILURE_WAIT: Duration = Duration::from_secs(1);
+
 /// How long an end that cannot be committed is kept: as long as a lease lasts beyond its attempt. Then the lease
 /// expires and the delivery is tried again, as after a crash.
 const KEPT_FOR: Duration = crate::destination::LEASE_MARGIN;
@@ -90,8 +93,12 @@ fn note(ended: &Ended, written: &Written) {
 pub(super) async fn is_available_again(inbox: &Inbox, unavailable: &Unavailable, until: Timestamp) -> bool {
     match unavailable {
         Unavailable::Poisoned(_) | Unavailable::Closing => false,
-        Unavailable::Overloaded | Unavailable::Late | Unavailable::Failed(_) | Unavailable::Damaged(_) => {
+        Unavailable::Overloaded | Unavailable::Late => {
             tokio::time::sleep(OVERLOAD_WAIT).await;
+            true
+        }
+        Unavailable::Failed(_) | Unavailable::Damaged(_) => {
+            tokio::time::sleep(FAILURE_WAIT).await;
             true
         }
         Unavailable::Recovering(_) => {
