@@ -11,7 +11,7 @@ use hookstead_server::api::view::{EventView, EventsView, ReceiptView};
 use hookstead_server::config::store_path;
 use hookstead_server::lookup::{self, EventName, LookupError};
 use hookstead_server::problem::Choice;
-use hookstead_server::{Config, answers};
+use hookstead_server::{Config, answers, owed};
 use hookstead_store::{OpenError, OpenOptions};
 
 use super::EventQuery;
@@ -43,8 +43,9 @@ impl Offline {
     }
 
     pub(super) fn event(&self, selector: &str) -> Result<EventView> {
-        let (event, _) = self.find(selector)?;
-        Ok(EventView::detailed(&event, answers(&self.config, event.source.as_str())))
+        let (event, store) = self.find(selector)?;
+        let view = EventView::detailed(&event, answers(&self.config, event.source.as_str()));
+        Ok(EventView { owed: Some(owed(store, &event)?), ..view })
     }
 
     pub(super) fn body(&self, selector: &str) -> Result<Bytes> {

@@ -20,6 +20,7 @@ mod lifecycle;
 mod limits;
 mod lookup;
 mod overload;
+mod pull;
 mod replay;
 mod send;
 mod senders;

@@ -226,7 +226,7 @@ async fn found(api: &Api, name: Name) -> Result<Found, ApiError> {
 }
 
 /// The views of deliveries, each event read once.
-pub(super) fn views(
+pub(crate) fn views(
     store: &dyn Store,
     registry: &Registry,
     deliveries: &[Delivery],

@@ -18,6 +18,7 @@ use super::selector::event_name;
 use super::view::{EventView, EventsView, ReceiptView};
 use crate::intake::answer::answers;
 use crate::lookup::{EventName, LookupError, find};
+use crate::owed::owed;
 use crate::problem::Problem;
 
 pub(crate) async fn list(
@@ -47,9 +48,14 @@ pub(crate) async fn list(
 
 pub(crate) async fn show(State(api): State<Arc<Api>>, uri: Uri) -> Result<Json<EventView>, ApiError> {
     let name = named(uri.path())?;
-    let event = api.reads.read(api.inbox.store(), move |store| find(store, &name)).await?;
+    let read = move |store: &dyn Store| -> Result<_, LookupError> {
+        let event = find(store, &name)?;
+        let owed = owed(store, &event)?;
+        Ok((event, owed))
+    };
+    let (event, owed) = api.reads.read(api.inbox.store(), read).await?;
     let answers = api.inbox.source(event.source.as_str()).map(|source| answers(&source));
-    Ok(Json(EventView::detailed(&event, answers)))
+    Ok(Json(EventView { owed: Some(owed), ..EventView::detailed(&event, answers) }))
 }
 
 pub(crate) async fn receipt(State(api): State<Arc<Api>>, uri: Uri) -> Result<Json<ReceiptView>, ApiError> {

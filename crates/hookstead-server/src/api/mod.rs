@@ -30,6 +30,7 @@ mod tail;
 pub mod view;
 mod waiting;
 
+pub(crate) use deliveries::views as delivery_views;
 pub(crate) use hosts::Hosts;
 pub(crate) use places::Places;
 pub(crate) use router::{Api, router};

@@ -72,6 +72,10 @@ pub struct EventView {
     /// configured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answers: Option<AnswersView>,
+    /// Its deliveries, each with its state; none: stored, and owed to no destination yet. Only where one event is asked
+    /// for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owed: Option<Vec<DeliveryView>>,
     /// The header fields as they came, without secrets. Only where one event is asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub headers: Option<Vec<HeaderView>>,
@@ -253,6 +257,7 @@ impl From<&Event> for EventView {
             conflicts: event.conflicts,
             deliveries: TallyView::from(&event.deliveries),
             answers: None,
+            owed: None,
             headers: None,
         }
     }

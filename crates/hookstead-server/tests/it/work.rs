@@ -62,6 +62,8 @@ async fn deliveries_are_listed_by_their_parts() {
     let running = start(WORKER).await;
     running.stored(&["1", "2", "3"]).await;
     running.ask("/v1/deliveries/0002:app/hold", json!({"note": "wait"})).await;
+    let event = running.admin("/v1/events/0002").await.json();
+    assert_eq!((&event["owed"][0]["id"], &event["owed"][0]["state"]), (&json!("0002:app:1"), &json!("held")));
     let ids = async |query: &str| {
         let reply = running.admin(&format!("/v1/deliveries{query}")).await;
         assert_eq!(reply.status, 200, "{reply:?}");
@@ -231,7 +233,11 @@ async fn a_reload_takes_a_good_file_over_and_leaves_a_bad_one() {
     let running = start("").await;
     running.stored(&["1"]).await;
     let event = running.admin("/v1/events/0001").await.json();
-    assert_eq!(event["deliveries"]["waiting"], 0, "nobody wanted it");
+    assert_eq!(
+        (&event["deliveries"]["waiting"], &event["owed"]),
+        (&json!(0), &json!([])),
+        "nobody wanted it"
+    );
     let source = "[sources.conf]\nprovider = \"signed-inbox\"\nsecret = { env = \"SECRET\" }\n";
     running.reconfigure(&format!("{source}[destinations.app]\npul = true\n"));
     let bad = running.ask("/v1/reload", Value::Null).await;
