@@ -94,7 +94,7 @@ impl Attack {
         match self {
             Self::SlowHeads => shape(with("X-Slow: "), Then::Send(b"x"), 500, 100),
             Self::SlowBodies => shape(
-                with(&format!("Content-Length: 60000\r\n\r\n{}", "x".repeat(1000))),
+                with(&format!("Content-Length: 2000\r\n\r\n{}", "x".repeat(1000))),
                 Then::Send(b"x"),
                 300,
                 50,
