@@ -136,6 +136,9 @@ fn measure(bench: &Bench) -> Result<()> {
     if only.is_empty() {
         agenda.contestants = Contestant::ALL.to_vec();
     }
+    if bars::needs_growth(&figures) {
+        growth::check_room(&settings.folder, settings.growth_events)?;
+    }
     let mut missing = install(&agenda);
     let rounds = run_rounds(&agenda, &settings, &mut missing)?;
     let growth = bars::needs_growth(&figures).then(|| growth::run(&settings)).transpose()?;

@@ -2,6 +2,7 @@
 //! the example `growth` of the crate `hookstead-store`; through HTTP the requests would hide it.
 
 use std::io::{BufRead, BufReader};
+use std::path::Path;
 use std::process::Stdio;
 
 use anyhow::{Context, Result, ensure};
@@ -17,6 +18,13 @@ const STEPS: usize = 10;
 
 /// The count of events that P8 is written for.
 pub(super) const EVENTS: u64 = 10_000_000;
+
+/// Room that an event may take while the store is filled, in bytes: more than any run has shown, so that the filling
+/// never ends for want of room, nor takes the last of it from others.
+const ROOM_PER_EVENT: u64 = 1024;
+
+/// Room for the log, and to be left to others.
+const ROOM_BESIDE: u64 = 1024 * 1024 * 1024;
 
 /// One tenth of the events; the example prints it as a line of JSON.
 #[derive(Clone, Copy, Debug, Deserialize, Serialize)]
@@ -57,10 +65,36 @@ impl Growth {
     }
 }
 
+/// Whether the disk has room for the filling. Asked before anything is measured: it comes last, and nobody shall wait
+/// half an hour to hear that.
+///
+/// # Errors
+///
+/// There is less room than it may need; the message says how much and what to do.
+pub(super) fn check_room(folder: &Path, events: u64) -> Result<()> {
+    let disk = rustix::fs::statvfs(folder).with_context(|| format!("cannot look at {}", folder.display()))?;
+    let free = disk.f_bavail.saturating_mul(disk.f_frsize);
+    let needed = room(events);
+    ensure!(
+        free >= needed,
+        "filling a store with {events} events may take {} MiB, and {} has {} MiB: choose another disk with --folder, \
+         or leave P8 out with --only",
+        needed >> 20,
+        folder.display(),
+        free >> 20
+    );
+    Ok(())
+}
+
+fn room(events: u64) -> u64 {
+    events.saturating_mul(ROOM_PER_EVENT).saturating_add(ROOM_BESIDE)
+}
+
 /// Fills a fresh store and prints each step when it is done.
 pub(super) fn run(settings: &Settings) -> Result<Growth> {
     let arguments = ["build", "--quiet", "--release", "--package", "hookstead-store", "--example", "growth"];
     step("build the example `growth` for release", || check(&mut cargo(&arguments)))?;
+    check_room(&settings.folder, settings.growth_events)?;
     let place = Place::new(&settings.folder)?;
     step(&format!("fill a store with {} events", settings.growth_events), || {
         fill(&place, settings.growth_events)
@@ -108,6 +142,13 @@ fn print(step: &Step) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_filling_that_may_not_fit_is_refused_before_it_begins() {
+        let folder = tempfile::tempdir().unwrap();
+        assert!(check_room(folder.path(), u64::MAX).unwrap_err().to_string().contains("--folder"));
+        assert_eq!(room(EVENTS) >> 30, 10);
+    }
 
     #[test]
     fn growth_is_the_tenth_step_over_the_second() {
