@@ -125,6 +125,11 @@ pub(crate) fn sources(
     providers().filter_map(source).collect()
 }
 
+/// The names of the sources of dev mode.
+pub(crate) fn source_names() -> impl Iterator<Item = &'static str> {
+    providers().map(|provider| provider.name())
+}
+
 /// Those that check something with nothing but a secret that anybody can make up: a source that does not is never
 /// made by itself, and what only its owner knows (a public key, an id of the account) cannot be made up.
 fn providers() -> impl Iterator<Item = &'static Arc<Provider>> {

@@ -204,20 +204,53 @@ impl Inbox {
         destinations: Vec<Destination>,
     ) -> Result<(), ReconfigureError> {
         let _one_at_a_time = self.routes().changing.lock().await;
-        let before = self.routes().now();
-        let kept: Vec<_> = before.routes().iter().filter(|route| is_consumed(route)).cloned().collect();
-        check(&sources, destinations.iter().chain(kept.iter().map(|route| route.destination())))?;
+        check(&sources, [])?;
+        let kept = self.kept(&destinations)?;
         for source in &sources {
             self.register_source(source).await?;
         }
+        let routes = self.register_destinations(destinations, kept).await?;
+        let sources = sources.into_iter().map(|source| (source.name().to_string(), Arc::new(source)));
+        self.routes().set(Routes { sources: sources.collect(), routes });
+        Ok(())
+    }
+
+    /// As [`Inbox::reconfigure`], with the sources as they are.
+    ///
+    /// # Errors
+    ///
+    /// [`ReconfigureError`]: the destinations before stay in force.
+    pub async fn reconfigure_destinations(
+        &self,
+        destinations: Vec<Destination>,
+    ) -> Result<(), ReconfigureError> {
+        let _one_at_a_time = self.routes().changing.lock().await;
+        let kept = self.kept(&destinations)?;
+        let routes = self.register_destinations(destinations, kept).await?;
+        let sources = self.routes().now().sources.clone();
+        self.routes().set(Routes { sources, routes });
+        Ok(())
+    }
+
+    /// The consumers of this program, if they go together with these destinations.
+    fn kept(&self, destinations: &[Destination]) -> Result<Vec<Arc<Route>>, ReconfigureError> {
+        let now = self.routes().now();
+        let kept: Vec<_> = now.routes().iter().filter(|route| is_consumed(route)).cloned().collect();
+        check([], destinations.iter().chain(kept.iter().map(|route| route.destination())))?;
+        Ok(kept)
+    }
+
+    async fn register_destinations(
+        &self,
+        destinations: Vec<Destination>,
+        kept: Vec<Arc<Route>>,
+    ) -> Result<Vec<Arc<Route>>, Unavailable> {
         let mut routes = Vec::with_capacity(destinations.len() + kept.len());
         for destination in destinations {
             routes.push(Arc::new(self.register_destination(destination).await?));
         }
         routes.extend(kept);
-        let sources = sources.into_iter().map(|source| (source.name().to_string(), Arc::new(source)));
-        self.routes().set(Routes { sources: sources.collect(), routes });
-        Ok(())
+        Ok(routes)
     }
 
     /// Adds a destination that this program works by itself, or puts it in the place of the one of its name that

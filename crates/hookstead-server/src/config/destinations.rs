@@ -3,7 +3,6 @@
 
 use std::num::NonZeroU16;
 use std::ops::Range;
-use std::path::Path;
 use std::time::Duration;
 
 use hookstead::core::lease::LEASE_MAX;
@@ -24,6 +23,7 @@ use super::keys::names;
 use super::problem::did_you_mean;
 use super::reader::{At, Section, kind};
 use super::secret::{FoundSecret, Lookup, SecretReference};
+use super::settings::Mode;
 use super::units::parse_duration;
 use super::values::rate;
 
@@ -39,16 +39,20 @@ const AGE_MAX: Duration = Duration::from_hours(24 * 3_650);
 /// The most parts of a program's command.
 const COMMAND_PARTS_MAX: usize = 256;
 
+/// The most variables that a program is given beside hookstead's own.
+const VARIABLES_MAX: usize = 64;
+
 /// The keys that say how a destination is reached; one of them stands in each table.
 const KINDS: [&str; 3] = ["push", "pull", "exec"];
 
 /// The keys that have a meaning for some kinds only.
-const KEYS_OF_KINDS: [(&str, &[&str]); 7] = [
+const KEYS_OF_KINDS: [(&str, &[&str]); 8] = [
     ("secret", &["push"]),
     ("secrets", &["push"]),
     ("allow_private", &["push"]),
     ("ca_file", &["push"]),
     ("on_410", &["push"]),
+    ("environment", &["exec"]),
     ("timeout", &["push", "exec"]),
     ("concurrency", &["push", "exec"]),
 ];
@@ -93,17 +97,31 @@ impl DestinationConfig {
     }
 }
 
+/// What a destination's table depends on beside itself.
+pub(super) struct Surroundings<'a> {
+    pub(super) lookup: Lookup<'a>,
+    /// The names of all sources, also of those that are wrong in another way.
+    pub(super) sources: &'a [&'a str],
+    pub(super) mode: Mode,
+}
+
+impl Surroundings<'_> {
+    /// How far a push may reach: in dev mode the machine itself is where the application is.
+    fn reach(&self, allow_private: bool) -> Reach {
+        match (allow_private, self.mode) {
+            (true, _) => Reach::Private,
+            (false, Mode::Dev) => Reach::Loopback,
+            (false, Mode::Configured) => Reach::Public,
+        }
+    }
+}
+
 /// Reads every table of `[destinations]`. What is wrong goes to the findings; such a destination is left out.
-/// `sources` are the names of all sources in the file, also of those that are wrong in another way.
-pub(crate) fn read(
-    destinations: &Section<'_>,
-    lookup: &Lookup<'_>,
-    sources: &[&str],
-) -> Vec<DestinationConfig> {
+pub(super) fn read(destinations: &Section<'_>, surroundings: &Surroundings<'_>) -> Vec<DestinationConfig> {
     let read_one = |(name, span, _): (&str, Range<usize>, _)| {
         let section = destinations.section(name);
         match name.parse::<DestinationName>() {
-            Ok(name) => destination(name, &section?, lookup, sources),
+            Ok(name) => destination(name, &section?, surroundings),
             Err(error) => {
                 destinations.findings.at(&span, &destinations.key(name), error.to_string(), "");
                 None
@@ -116,20 +134,19 @@ pub(crate) fn read(
 fn destination(
     name: DestinationName,
     section: &Section<'_>,
-    lookup: &Lookup<'_>,
-    sources: &[&str],
+    surroundings: &Surroundings<'_>,
 ) -> Option<DestinationConfig> {
     section.check_keys(&names("destinations.*"));
     // Everything is read before anything is given up, so that all mistakes are told at once.
     let word = kind_word(section);
     check_keys_of_kind(section, word);
-    let found = lookup.secrets(section);
+    let found = surroundings.lookup.secrets(section);
     let secrets = match (word, &found) {
         (Some("push"), Some(found)) => secrets(section, found),
         _ => Some(Vec::new()),
     };
-    let kind = word.and_then(|word| kind_of(section, word, lookup.folder));
-    let filter = filter(section, sources);
+    let kind = word.and_then(|word| kind_of(section, word, surroundings));
+    let filter = filter(section, surroundings.sources);
     let retry = retry(section);
     let concurrency = section.integer("concurrency", 1..=CONCURRENCY_MAX.into());
     let rate = section.parsed("rate", rate_per_s);
@@ -219,15 +236,14 @@ fn secrets(section: &Section<'_>, found: &[FoundSecret]) -> Option<Vec<SigningSe
     secrets.into_iter().collect()
 }
 
-fn kind_of(section: &Section<'_>, word: &str, folder: &Path) -> Option<DestinationKind> {
+fn kind_of(section: &Section<'_>, word: &str, surroundings: &Surroundings<'_>) -> Option<DestinationKind> {
     let timeout_max = if word == "exec" { EXEC_TIMEOUT_MAX } else { PUSH_TIMEOUT_MAX };
     let timeout = section.duration("timeout", TIMEOUT_MIN..=timeout_max).map(|at| at.value);
     match word {
         "push" => {
-            let reach = section.boolean("allow_private").unwrap_or(false);
+            let reach = surroundings.reach(section.boolean("allow_private").unwrap_or(false));
             let on_gone = section.parsed("on_410", on_gone);
-            let reach = if reach { Reach::Private } else { Reach::Public };
-            let ca_file = section.text("ca_file").map(|at| folder.join(at.value));
+            let ca_file = section.text("ca_file").map(|at| surroundings.lookup.folder.join(at.value));
             Some(DestinationKind::Push(PushOptions {
                 url: push_url(section, reach)?,
                 secrets: Vec::new(),
@@ -237,8 +253,10 @@ fn kind_of(section: &Section<'_>, word: &str, folder: &Path) -> Option<Destinati
             }))
         }
         "exec" => {
+            let environment = environment(section);
             let mut exec = ExecOptions::new(command(section)?);
             exec.timeout = timeout.unwrap_or(exec.timeout);
+            exec.environment = environment?;
             Some(DestinationKind::Exec(exec))
         }
         _ => pull(section),
@@ -281,6 +299,47 @@ fn command(section: &Section<'_>) -> Option<Vec<String>> {
         return None;
     }
     Some(parts.into_iter().map(|part| part.value.to_owned()).collect())
+}
+
+/// `environment = { NAME = "value" }`.
+fn environment(section: &Section<'_>) -> Option<Vec<(String, String)>> {
+    if section.value("environment").is_none() {
+        return Some(Vec::new());
+    }
+    let table = section.section("environment")?;
+    let variable = |(name, span, value): (&str, Range<usize>, &Spanned<DeValue<'_>>)| {
+        let fault = match value.get_ref() {
+            DeValue::String(text) if is_variable(name) && !text.contains('\0') => {
+                return Some((name.to_owned(), text.to_string()));
+            }
+            DeValue::String(_) if name.starts_with(OURS) => format!("`{OURS}..` says what hookstead knows"),
+            DeValue::String(_) => "no program can be given this variable".to_owned(),
+            other => format!("the value of a variable is a text, and not {}", kind(other)),
+        };
+        let fix = "write environment = { MODE = \"production\" }";
+        section.findings.at(&span, &table.key(name), fault, fix);
+        None
+    };
+    // All of them, so that all mistakes are told.
+    let variables: Vec<_> = table.entries().map(variable).collect();
+    if variables.len() > VARIABLES_MAX {
+        let what = format!("more than {VARIABLES_MAX} variables");
+        section.findings.at(
+            &section.key_span("environment"),
+            &section.key("environment"),
+            what,
+            "remove some",
+        );
+        return None;
+    }
+    variables.into_iter().collect()
+}
+
+/// What the names of hookstead's own variables begin with; a program must be able to believe them.
+const OURS: &str = "HOOKSTEAD_";
+
+fn is_variable(name: &str) -> bool {
+    !name.is_empty() && !name.contains(['=', '\0']) && !name.starts_with(OURS)
 }
 
 fn pull(section: &Section<'_>) -> Option<DestinationKind> {

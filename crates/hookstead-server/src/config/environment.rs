@@ -6,8 +6,13 @@ use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use super::values::{data_of_store, store_url};
+
 /// The name of the file that is looked for in the current folder.
 pub const FILE_NAME: &str = "hookstead.toml";
+
+/// The file with the destinations of dev mode, in the data folder.
+pub const DEV_DESTINATIONS_FILE: &str = "dev-destinations.toml";
 
 /// The environment variables that stand for a key of the file, and no others do.
 pub const VARIABLES: &[(&str, &str)] = &[
@@ -98,6 +103,18 @@ impl ConfigSource {
             let found = self.folder.join(FILE_NAME);
             found.exists().then_some(found)
         })
+    }
+
+    /// The file with the destinations of dev mode, whether it is there or not: in the data folder, which is where the
+    /// store is if another one is named.
+    pub(super) fn dev_file(&self) -> Option<PathBuf> {
+        let data = self.data_folder(None)?;
+        let named = self.overrides.store.as_deref().map(str::to_owned);
+        let named = named.or_else(|| self.environment.raw("HOOKSTEAD_STORE")?.to_str().map(str::to_owned));
+        // A name that is wrong is told with everything else that is wrong.
+        let url = named.and_then(|url| store_url(&url, &data).ok());
+        let beside = url.and_then(|url| data_of_store(&url, self));
+        Some(beside.unwrap_or(data).join(DEV_DESTINATIONS_FILE))
     }
 
     /// The data folder: `--data`; else `.hookstead` beside a `hookstead.toml` of the current folder; else

@@ -190,6 +190,12 @@ pub const KEYS: &[Key] = &[
     ),
     example(
         "destinations.*",
+        "environment",
+        "{ MODE = \"production\" }",
+        "variables for the program of exec, beside those that docs/delivery.md names",
+    ),
+    example(
+        "destinations.*",
         "sources",
         "[\"stripe\"]",
         "only events of these sources; every source if absent",

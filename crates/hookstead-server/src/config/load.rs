@@ -30,24 +30,41 @@ impl Config {
     ///
     /// Everything that is wrong, at once, with place and fix.
     pub fn load(source: &ConfigSource) -> Result<Self, ConfigErrors> {
+        let file = source.config_file().or_else(|| source.dev_file().filter(|file| file.exists()));
+        match file.as_deref().map(read_file).transpose() {
+            Ok(text) => Self::load_text(source, &text.unwrap_or_default()),
+            Err(what) => {
+                let shown = file.as_ref().map(|file| shown(file, source));
+                Err(ConfigErrors::new(shown, vec![unreadable(&what)]))
+            }
+        }
+    }
+
+    /// As [`Config::load`], with this text in the place of the file's: whether a change of it would be right.
+    ///
+    /// # Errors
+    ///
+    /// As [`Config::load`].
+    pub fn load_text(source: &ConfigSource, text: &str) -> Result<Self, ConfigErrors> {
         let file = source.config_file();
-        let shown = file.as_ref().map(|file| shown(file, source));
-        let text = match file.as_deref().map(read_file).transpose() {
-            Ok(text) => text.unwrap_or_default(),
-            Err(what) => return Err(ConfigErrors::new(shown, vec![unreadable(&what)])),
-        };
-        let (document, faults) = DeTable::parse_recoverable(&text);
+        let mode = if file.is_some() { Mode::Configured } else { Mode::Dev };
+        let read = file.clone().or_else(|| source.dev_file());
+        let shown = read.as_ref().filter(|_| file.is_some() || !text.is_empty());
+        let shown = shown.map(|read| self::shown(read, source));
+        let (document, faults) = DeTable::parse_recoverable(text);
         if !faults.is_empty() {
-            let findings = Findings::new(&text, suspects_of_text(&text));
+            let findings = Findings::new(text, suspects_of_text(text));
             for fault in &faults {
                 let what = format!("not TOML: {}", fault.message());
                 findings.at(&fault.span().unwrap_or_default(), "", what, "");
             }
             return Err(ConfigErrors::new(shown, findings.into_problems()));
         }
-        let findings = Findings::new(&text, suspects(document.get_ref()));
+        let findings = Findings::new(text, suspects(document.get_ref()));
         let root = Section::open("", document.span(), document.get_ref(), &findings);
-        let loaded = Loading { source, file: file.as_deref(), origins: BTreeMap::new() }.load(&root);
+        let folder = read.as_deref().and_then(Path::parent).unwrap_or(&source.folder);
+        let loading = Loading { source, file: file.as_deref(), folder, mode, origins: BTreeMap::new() };
+        let loaded = loading.load(&root);
         let problems = findings.into_problems();
         match loaded {
             Some(config) if problems.is_empty() => Ok(config),
@@ -83,6 +100,9 @@ fn unreadable(what: &str) -> ConfigProblem {
 struct Loading<'a> {
     source: &'a ConfigSource,
     file: Option<&'a Path>,
+    /// Relative paths in the file count from here.
+    folder: &'a Path,
+    mode: Mode,
     origins: BTreeMap<String, Origin>,
 }
 
@@ -95,13 +115,13 @@ struct Overridable<'a> {
 
 impl Loading<'_> {
     fn load(mut self, root: &Section<'_>) -> Option<Config> {
-        check_sections(root);
+        check_sections(root, self.mode);
         let server = self.server(root);
         let limits = self.limits(root);
         let observability = self.observability(root);
         let data = self.data(root);
         let store = self.store(root, data.as_deref());
-        let folder = self.file.and_then(Path::parent).unwrap_or(&self.source.folder);
+        let folder = self.folder;
         let lookup = || Lookup { environment: &self.source.environment, folder };
         let surroundings = Surroundings {
             lookup: lookup(),
@@ -111,16 +131,19 @@ impl Loading<'_> {
         let tables = root.section("sources");
         let sources = tables.as_ref().map(|tables| sources::read(tables, &surroundings)).unwrap_or_default();
         self.note_origins(tables.as_ref());
-        let known: Vec<&str> = tables.iter().flat_map(Section::entries).map(|(name, _, _)| name).collect();
+        let known: Vec<&str> = match self.mode {
+            Mode::Configured => tables.iter().flat_map(Section::entries).map(|(name, _, _)| name).collect(),
+            Mode::Dev => crate::dev::source_names().collect(),
+        };
         let tables = root.section("destinations");
-        let destinations = tables.as_ref().map(|tables| destinations::read(tables, &lookup(), &known));
+        let surroundings = destinations::Surroundings { lookup: lookup(), sources: &known, mode: self.mode };
+        let destinations = tables.as_ref().map(|tables| destinations::read(tables, &surroundings));
         self.note_origins(tables.as_ref());
         self.check_together(root, &server, &limits, &sources);
-        let mode = if self.file.is_some() { Mode::Configured } else { Mode::Dev };
         let store = store?;
         Some(Config {
             file: self.file.map(Path::to_path_buf),
-            mode,
+            mode: self.mode,
             data: data_of_store(&store.url, self.source).or(data)?,
             server,
             store,
@@ -365,8 +388,18 @@ impl Loading<'_> {
     }
 }
 
-fn check_sections(root: &Section<'_>) {
+fn check_sections(root: &Section<'_>, mode: Mode) {
     for (name, span, _) in root.entries() {
+        if mode == Mode::Dev && name != "destinations" {
+            let fix = "keep it in a hookstead.toml: hookstead config init";
+            root.findings.at(
+                &span,
+                name,
+                "this file holds the destinations of dev mode, and nothing else",
+                fix,
+            );
+            continue;
+        }
         if SECTIONS.contains(&name) {
             continue;
         }

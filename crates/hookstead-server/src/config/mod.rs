@@ -16,7 +16,7 @@ mod values;
 
 pub use crate::network::{Network, NetworkError};
 pub use destinations::DestinationConfig;
-pub use environment::{ConfigSource, Environment, FILE_NAME, Overrides, VARIABLES};
+pub use environment::{ConfigSource, DEV_DESTINATIONS_FILE, Environment, FILE_NAME, Overrides, VARIABLES};
 pub use keys::{KEYS, Key};
 pub use problem::{ConfigErrors, ConfigProblem, Place};
 pub use secret::SecretReference;

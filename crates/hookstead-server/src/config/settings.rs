@@ -7,7 +7,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::destinations::DestinationConfig;
-use super::environment::ConfigSource;
+use super::environment::{ConfigSource, DEV_DESTINATIONS_FILE};
+use super::problem::ConfigErrors;
 use super::sources::SourceConfig;
 use crate::limits;
 use crate::network::Network;
@@ -208,6 +209,20 @@ impl Config {
         origins.retain(|key, _| !is_table(key));
         origins.extend(other.origins.into_iter().filter(|(key, _)| is_table(key)));
         Self { sources: other.sources, destinations: other.destinations, origins, ..self.clone() }
+    }
+
+    /// The file in which the destinations stand, whether it is there already or not.
+    pub fn destinations_file(&self) -> PathBuf {
+        self.file.clone().unwrap_or_else(|| self.data.join(DEV_DESTINATIONS_FILE))
+    }
+
+    /// This configuration with another text in the place of [`Config::destinations_file`]'s. Nothing is written.
+    ///
+    /// # Errors
+    ///
+    /// Everything that is wrong with the text.
+    pub fn with_text(&self, text: &str) -> Result<Self, ConfigErrors> {
+        Self::load_text(&self.read_from, text)
     }
 
     /// Where the value of a key such as `server.intake` came from.

@@ -49,7 +49,14 @@ fn kind(kind: &DestinationKind) -> Vec<(&'static str, String)> {
             always.into_iter().chain(ca_file).collect()
         }
         DestinationKind::Exec(exec) => {
-            vec![("exec", format!("{:?}", exec.command)), ("timeout", duration(exec.timeout))]
+            let mut shown =
+                vec![("exec", format!("{:?}", exec.command)), ("timeout", duration(exec.timeout))];
+            // Their values are left out: people put secrets there.
+            let names: Vec<_> = exec.environment.iter().map(|(name, _)| format!("{name} = ..")).collect();
+            if !names.is_empty() {
+                shown.push(("environment", format!("{{ {} }}", names.join(", "))));
+            }
+            shown
         }
         DestinationKind::Pull(_) => vec![("pull", "true".to_owned())],
         // No table of the file describes one.

@@ -65,9 +65,7 @@ impl Reloader {
         }
         // What cannot change stays as it is, also where sources depend on it.
         let next = running.with_tables_of(new);
-        if next.mode == Mode::Configured {
-            self.take_over(&next).await?;
-        }
+        self.take_over(&next).await?;
         let view = ReloadView {
             sources: sorted(self.inbox.sources().iter().map(|source| source.name().to_string())),
             destinations: sorted(self.inbox.destinations().iter().map(|route| route.name().to_string())),
@@ -94,12 +92,20 @@ impl Reloader {
         let config = next.clone();
         let intake = self.intake;
         let made = tokio::task::spawn_blocking(move || {
-            let sources = configured_sources(&config, intake).map_err(of_source)?;
+            // In dev mode they are there already, all of them.
+            let sources = match config.mode {
+                Mode::Configured => Some(configured_sources(&config, intake).map_err(of_source)?),
+                Mode::Dev => None,
+            };
             Ok::<_, ReloadError>((sources, destinations(&config)?))
         });
         let (sources, destinations) =
             made.await.map_err(|error| ReloadError::Refused(error.to_string()))??;
-        self.inbox.reconfigure(sources, destinations).await.map_err(|error| match error {
+        let done = match sources {
+            Some(sources) => self.inbox.reconfigure(sources, destinations).await,
+            None => self.inbox.reconfigure_destinations(destinations).await,
+        };
+        done.map_err(|error| match error {
             ReconfigureError::Unavailable(error) => ReloadError::Unavailable(error),
             other => ReloadError::Refused(other.to_string()),
         })

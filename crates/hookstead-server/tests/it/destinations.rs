@@ -23,6 +23,7 @@ max_attempts = 20
 [destinations.program]
 exec = ["/bin/cat", "-"]
 timeout = "1500ms"
+environment = { MODE = "canary" }
 "#;
 
 #[test]
@@ -50,6 +51,7 @@ app.rate = "50/s"
 app.lease = "1m"
 program.exec = ["/bin/cat", "-"]
 program.timeout = "1500ms"
+program.environment = { MODE = .. }
 program.retry = "standard"
 program.max_attempts = 10
 program.max_age = "7d"

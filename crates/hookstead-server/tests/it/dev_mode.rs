@@ -2,8 +2,10 @@
 
 use std::os::unix::fs::PermissionsExt;
 
+use hookstead::DestinationKind;
+use hookstead::sink::push::Reach;
 use hookstead::verify::{Provider, Registry, SignRequest};
-use hookstead_server::config::{ConfigSource, Environment, Mode, Overrides};
+use hookstead_server::config::{ConfigSource, DEV_DESTINATIONS_FILE, Environment, Mode, Overrides};
 use hookstead_server::dev::DevSecrets;
 use hookstead_server::{Config, Server};
 
@@ -106,4 +108,51 @@ fn an_open_listener_needs_a_configuration() {
     let source = ConfigSource { overrides, environment, folder: "/nowhere".into() };
     let errors = Config::load(&source).unwrap_err().to_string();
     assert!(errors.contains("open to the network") && errors.contains("option --intake"), "{errors}");
+}
+
+fn at_home(home: &std::path::Path) -> ConfigSource {
+    let environment = [("HOME", home.to_str().unwrap())].into_iter().collect();
+    ConfigSource { overrides: overrides(), environment, folder: home.to_path_buf() }
+}
+
+fn keep(home: &std::path::Path, text: &str) {
+    let data = home.join(".local/share/hookstead");
+    std::fs::create_dir_all(&data).unwrap();
+    std::fs::write(data.join(DEV_DESTINATIONS_FILE), text).unwrap();
+}
+
+#[test]
+fn destinations_of_dev_mode_may_be_on_this_machine_and_no_further() {
+    let home = tempfile::tempdir().unwrap();
+    keep(home.path(), "[destinations.app]\npush = \"http://localhost:3000/hooks\"\nsources = [\"stripe\"]\n");
+    let config = Config::load(&at_home(home.path())).unwrap_or_else(|errors| panic!("{errors}"));
+    assert_eq!((config.mode, config.destinations.len()), (Mode::Dev, 1));
+    let DestinationKind::Push(push) = &config.destinations[0].kind else { panic!("{config:?}") };
+    assert_eq!(push.url.reach(), Reach::Loopback);
+    for (wrong, said) in [
+        ("[destinations.app]\npush = \"http://10.0.0.1/\"\n", "a private address (10.0.0.0/8)"),
+        ("[destinations.app]\npush = \"http://169.254.169.254/\"\n", "metadata service"),
+        ("[destinations.app]\npull = true\nsources = [\"strip\"]\n", "did you mean `stripe`?"),
+        ("[sources.stripe]\n", "this file holds the destinations of dev mode, and nothing else"),
+    ] {
+        keep(home.path(), wrong);
+        let errors = Config::load(&at_home(home.path())).unwrap_err();
+        assert!(errors.to_string().contains(said), "{errors}");
+        assert!(errors.to_string().contains(DEV_DESTINATIONS_FILE), "{errors}");
+    }
+}
+
+#[tokio::test]
+async fn a_reload_takes_the_destinations_of_dev_mode_over_and_leaves_its_sources() {
+    let running = start().await;
+    let secret = DevSecrets::open(&running.server.facts().data).unwrap();
+    let stripe = sample(&running, "stripe", secret.get("stripe").unwrap());
+    keep(running.folder.path(), "[destinations.app]\npull = true\n");
+    let token = running.token();
+    let reply = running.admin_post(&token, "/v1/reload", b"").await;
+    assert_eq!((reply.status, &reply.json()["destinations"][0]), (200, &"app".into()), "{reply:?}");
+    assert_eq!(sources(&running).await, 0, "no source that nobody uses");
+    assert_eq!(running.send(&stripe).await.status, 202);
+    let claimed = running.admin_post(&token, "/v1/destinations/app/claim", b"").await.json();
+    assert_eq!(claimed["leases"][0]["source"], "stripe", "{claimed}");
 }

@@ -25,9 +25,9 @@ use crate::sink::contract::{Delivering, Outgoing, Sink, Tried};
 
 /// Pushes to one destination. It keeps a few connections between pushes, which no other destination uses.
 pub struct PushSink {
-    options: PushOptions,
-    network: Arc<dyn Network>,
-    tls: Option<TlsConnector>,
+    pub(super) options: PushOptions,
+    pub(super) network: Arc<dyn Network>,
+    pub(super) tls: Option<TlsConnector>,
     idle: IdleConnections,
 }
 
