@@ -10,7 +10,24 @@ use serde::{Deserialize, Serialize};
 
 use crate::run::{cargo, check, step};
 
-const TEST: [&str; 6] = ["test", "--release", "--package", "hookstead-cli", "--test", "it"];
+/// Whose tests they are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Subject {
+    /// The real binary's.
+    Binary,
+    /// The stores', within their own process.
+    Store,
+}
+
+impl Subject {
+    fn test(self) -> [&'static str; 6] {
+        let package = match self {
+            Self::Binary => "hookstead-cli",
+            Self::Store => "hookstead-store",
+        };
+        ["test", "--release", "--package", package, "--test", "it"]
+    }
+}
 
 /// What a test found out on one store.
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -43,15 +60,26 @@ pub(crate) enum Output {
 impl Longer {
     /// Builds them for release.
     pub(crate) fn build(output: Output) -> Result<Self> {
-        step("build for release", || check(cargo(&TEST).arg("--no-run")))?;
+        step("build for release", || check(cargo(&Subject::Binary.test()).arg("--no-run")))?;
         let records = tempfile::tempdir().context("cannot make a temporary folder")?;
         Ok(Self { records, output })
     }
 
-    /// Runs those whose names hold `filter`, with these variables in their environment.
+    /// Runs those of the binary whose names hold `filter`, with these variables in their environment.
     pub(crate) fn run(&self, what: &str, filter: &str, variables: &[(&str, String)]) -> Result<()> {
+        self.run_of(Subject::Binary, what, filter, variables)
+    }
+
+    /// The same of another subject.
+    pub(crate) fn run_of(
+        &self,
+        subject: Subject,
+        what: &str,
+        filter: &str,
+        variables: &[(&str, String)],
+    ) -> Result<()> {
         step(what, || {
-            let mut test = cargo(&TEST);
+            let mut test = cargo(&subject.test());
             test.args(["--", filter, "--test-threads", "1"]);
             match self.output {
                 Output::Shown => test.arg("--nocapture"),

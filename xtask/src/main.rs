@@ -12,6 +12,7 @@ mod bench;
 mod ci;
 mod deny;
 mod docs;
+mod evidence;
 mod install;
 mod kills;
 mod longer;
@@ -102,6 +103,7 @@ enum Command {
         #[arg(long, default_value_t = 10_000, value_name = "N", value_parser = clap::value_parser!(u32).range(100..=100_000))]
         count: u32,
     },
+    Evidence(evidence::Evidence),
     Bench(bench::Bench),
     Siege(bench::Siege),
     /// Run the code blocks of README.md, CONTRIBUTING.md, the crates' README.md and docs/
@@ -124,6 +126,7 @@ fn main() -> ExitCode {
         Command::Kills { count, seed } => kills::run(count, seed),
         Command::Overload { seconds, rate, json } => overload::run(seconds, rate, json),
         Command::Storms { count } => storms::run(count),
+        Command::Evidence(arguments) => evidence::run(&arguments),
         Command::Bench(arguments) => bench::run(arguments),
         Command::Siege(arguments) => bench::run_siege(arguments),
         Command::Docs { files } => docs::run(&files),

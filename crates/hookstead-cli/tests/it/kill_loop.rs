@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
-use crate::harness::{Admin, Connection, Project, Random, Request, SOURCE, Server, StoreKind, unix_time};
+use crate::harness::{Admin, Connection, Evidence, Project, Random, Request, SOURCE, Server, StoreKind, unix_time};
 
 const SENDERS: usize = 4;
 
@@ -57,6 +57,8 @@ fn check_kills(store: StoreKind) {
     let seed = number_from("HOOKSTEAD_SEED").unwrap_or_else(unix_time);
     println!("{store:?}: HOOKSTEAD_SEED={seed}");
     let mut random = Random::new(seed.cast_unsigned());
+    let mut evidence = Evidence::begin("kills-under-load", store);
+    evidence.count("seed", usize::try_from(seed).expect("a seed is not negative"));
     let project = Project::new().on(store);
     let mut figures = Figures::default();
     let mut acknowledged = Events::new();
@@ -77,6 +79,8 @@ fn check_kills(store: StoreKind) {
     server.kill9();
     let check = project.run(&["store", "check"]);
     figures.print();
+    figures.note(&mut evidence);
+    evidence.finish(project.data());
     assert_eq!(check.exit_code, Some(0), "{check:?}");
     figures.judge();
 }
@@ -322,6 +326,15 @@ impl Figures {
         println!("altered            {}", self.altered.len());
         let [p50, p99, max] = [50, 99, 100].map(|percent| self.ready_percentile(percent).as_secs_f64() * 1e3);
         println!("restart to ready   p50 {p50:.0} ms, p99 {p99:.0} ms, max {max:.0} ms");
+    }
+
+    fn note(&self, evidence: &mut Evidence) {
+        evidence.count("kills", self.ready.len());
+        evidence.count("acknowledged", self.acknowledged);
+        evidence.count("checked", self.checked);
+        evidence.count("lost", self.lost.len());
+        evidence.count("altered", self.altered.len());
+        evidence.time("ready_p99_ms", self.ready_percentile(99));
     }
 
     /// Of the sorted times.
