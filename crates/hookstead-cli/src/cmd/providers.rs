@@ -18,9 +18,9 @@ struct Entry {
     timestamp: bool,
 }
 
-/// Prints every provider that has sample events.
+/// Prints every provider that has sample events, and whose secret anybody can make up.
 pub(crate) fn list(json: bool) -> Result<()> {
-    let providers = || Registry::builtin().iter().filter(|provider| !provider.samples().is_empty());
+    let providers = || Registry::builtin().iter().filter(|provider| can_be_sent(provider));
     if json {
         let entry = |provider: &'static Arc<Provider>| Entry {
             provider: provider.name(),
@@ -36,6 +36,12 @@ pub(crate) fn list(json: bool) -> Result<()> {
         [provider.name().to_owned(), time.to_owned(), events(provider).join(", ")]
     });
     output::table(["PROVIDER", "SIGNS TIME", "SAMPLE EVENTS"], rows.collect())
+}
+
+/// Whether dev mode has a source for it: a public key, or an id of the account, is nothing that can be made up.
+fn can_be_sent(provider: &Provider) -> bool {
+    let asks = provider.conf().any(|(_, _, is_needed)| is_needed);
+    provider.shares_secret() && !asks && !provider.samples().is_empty()
 }
 
 /// The provider of this name.
