@@ -23,6 +23,8 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("setup/fingerprint", fingerprint),
         trial("setup/open-handshake", open_handshake),
         trial("setup/nothing-leaks", nothing_leaks),
+        trial("setup/secret-hand-over", secret_hand_over),
+        trial("setup/subscription-address", subscription_address),
     ]
 }
 
@@ -251,4 +253,41 @@ fn nothing_leaks() {
     assert!(!shown.contains(start) && !shown.contains(end), "{shown}");
     assert_eq!(verifier.secret_hint(0), Some("…3GYU"));
     assert!(matches!(verifier.options().identity, IdentityRule::Provider));
+}
+
+/// A secret is taken from a stranger only while there is none.
+fn secret_hand_over() {
+    for (name, header, body) in [
+        ("asana", Some(("X-Hook-Secret", "handed-over-0123456")), ""),
+        ("notion", None, r#"{"verification_token":"handed-over-0123456"}"#),
+    ] {
+        let provider = builtin(name);
+        let headers: Vec<(&str, &str)> = header.into_iter().collect();
+        let request =
+            Request { method: "POST", target: "/in/x", url: None, headers: &headers, body: body.as_bytes() };
+        let identity = IdentityRule::Body;
+        let options = VerifyOptions { identity, ..VerifyOptions::default() };
+        let awaiting = Verifier::awaiting_secret(Arc::clone(&provider), options.clone()).unwrap();
+        let answer = awaiting.handshake(&request).unwrap();
+        assert_eq!(answer.secret.unwrap().expose(), b"handed-over-0123456", "{name}");
+        assert!(awaiting.verify(&request, 0).is_err(), "{name} is open before it has a secret");
+        let settled = Verifier::new(provider, &[secret("stored-0123456789")], options).unwrap();
+        assert_eq!(settled.handshake(&request), None, "{name} gives its secret away");
+        assert!(settled.verify(&request, 0).is_err(), "{name}");
+    }
+    let error = Verifier::awaiting_secret(builtin("stripe"), VerifyOptions::default()).unwrap_err();
+    assert_eq!(error, VerifierError::NoHandover("stripe".into()));
+}
+
+/// The address that confirms a subscription is the provider's, and is told only after the signature held.
+fn subscription_address() {
+    let mut cases = inputs::cases().into_iter();
+    let case = cases.find(|case| case.id == "aws-sns/handshake-subscribe").unwrap();
+    let verifier = case.verifier(Registry::builtin()).unwrap();
+    let body = case.body().unwrap();
+    let request = case.request(&body);
+    assert_eq!(verifier.handshake(&request), None, "nothing is told before the signature was checked");
+    let verified = verifier.verify(&request, case.now_micros()).unwrap();
+    let fetch = verified.handshake().unwrap().fetch.unwrap();
+    assert!(fetch.starts_with("https://sns.eu-west-1.amazonaws.com/?"), "{fetch}");
 }
