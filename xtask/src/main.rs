@@ -63,8 +63,17 @@ enum Command {
     /// A release build of the server gets signed deliveries from several senders, is killed with SIGKILL in the
     /// middle, and is started again. Each time, every event that was acknowledged in that round and a sample of
     /// the older ones must still be there, byte for byte.
-    #[command(after_help = "Example:\n  cargo xtask kills --count 300")]
+    ///
+    /// With `--deliveries`, what it accepts is also pushed to a target that succeeds, refuses, hangs up or says nothing
+    /// at random. Every accepted event must end done or dead, nothing may be sent after it was recorded as done, and
+    /// what comes twice must have the same idempotency key.
+    #[command(
+        after_help = "Examples:\n  cargo xtask kills --count 300\n  cargo xtask kills --deliveries --count 300"
+    )]
     Kills {
+        /// Kill it while it delivers what it accepts
+        #[arg(long)]
+        deliveries: bool,
         /// How many kills
         #[arg(long, default_value_t = 300, value_name = "N")]
         count: u32,
@@ -123,7 +132,10 @@ fn main() -> ExitCode {
         Command::Ci => ci::run(),
         Command::Test { filter, options } => test::run(filter.as_deref(), &options),
         Command::Setup => setup::run(),
-        Command::Kills { count, seed } => kills::run(count, seed),
+        Command::Kills { deliveries, count, seed } => {
+            let work = if deliveries { kills::Work::Deliveries } else { kills::Work::Accepts };
+            kills::run(work, count, seed)
+        }
         Command::Overload { seconds, rate, json } => overload::run(seconds, rate, json),
         Command::Storms { count } => storms::run(count),
         Command::Evidence(arguments) => evidence::run(&arguments),

@@ -82,6 +82,11 @@ fn checks(arguments: &Evidence) -> Vec<Check> {
         binary("kill-points", "kill_points::", vec![("HOOKSTEAD_KILL_POINT_STEP", size([4, 1, 1]))]),
         binary("disk-faults", "disk_faults::", vec![("HOOKSTEAD_FAULT_STEP", size([5, 1, 1]))]),
         binary("kills under load", "kill_loop::", vec![("HOOKSTEAD_KILLS", size([20, 500, 5_000])), seed()]),
+        binary(
+            "kills of deliveries",
+            "delivery_kills::",
+            vec![("HOOKSTEAD_DELIVERY_KILLS", size([8, 300, 3_000])), seed()],
+        ),
         binary("full disk", "full_disk::", Vec::new()),
         binary("storms", "storms::", vec![("HOOKSTEAD_STORM", size([2_000, 10_000, 10_000]))]),
         binary(

@@ -8,7 +8,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
-use crate::harness::{Admin, Connection, Evidence, Project, Random, Request, SOURCE, Server, StoreKind, unix_time};
+use crate::harness::{
+    Admin, Connection, Evidence, Project, Random, Request, SOURCE, Server, StoreKind, unix_time,
+};
 
 const SENDERS: usize = 4;
 

@@ -7,6 +7,7 @@
 
 mod cases;
 mod conformance;
+mod delivery_kills;
 mod demo;
 mod disk_faults;
 mod failstop;

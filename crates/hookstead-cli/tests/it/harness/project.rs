@@ -15,7 +15,7 @@ const BINARY: &str = env!("CARGO_BIN_EXE_hookstead");
 /// What a command printed, and how it ended.
 pub(crate) struct Printed {
     pub(crate) exit_code: Option<i32>,
-    stdout: String,
+    pub(crate) stdout: String,
     pub(crate) stderr: String,
 }
 
@@ -103,6 +103,12 @@ impl Project {
             format!("[sources.{name}]\nprovider = \"{provider}\"\nsecret = {{ env = \"{variable}\" }}\n\n");
         self.sources += &section;
         self.secrets.push((variable, secret.to_owned()));
+        self
+    }
+
+    /// Adds a table to the configuration, as TOML.
+    pub(crate) fn section(mut self, toml: &str) -> Self {
+        self.sources += &format!("{toml}\n");
         self
     }
 
