@@ -59,7 +59,7 @@ impl fmt::Debug for Digest {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ComparisonDigest {
     /// Which version of the rule made it; digests of different versions say nothing about each other.
-    pub rule_version: u16,
+    pub rule_version: u32,
     /// The digest.
     pub digest: Digest,
 }

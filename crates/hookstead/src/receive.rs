@@ -5,8 +5,8 @@ use std::cell::RefCell;
 use aws_lc_rs::rand::{SecureRandom, SystemRandom};
 use bytes::Bytes;
 use hookstead_core::{
-    AcceptReceipt, Acceptance, AcceptanceFacts, Bucket, EventId, Identity, IdentityError, ProviderEventId,
-    RawHeaders, Scope, SourceNumber, Timestamp, Write, Written,
+    AcceptReceipt, Acceptance, AcceptanceFacts, Bucket, ComparisonDigest, Digest, EventId, Identity,
+    IdentityError, ProviderEventId, RawHeaders, Scope, SourceNumber, Timestamp, Write, Written,
 };
 use hookstead_verify::{
     HandshakeAnswer, Headers, Identified, IdentifyError, Reason, Rejection, RejectionClass, Request,
@@ -66,7 +66,7 @@ impl Inbox {
             account: genuine.identified.account,
             received_from: incoming.received_from,
             verified_by: Some(genuine.verified_by),
-            comparison: None,
+            comparison: comparison(source, &incoming.body),
         };
         let receipt = accepted(self.accept(source, identity, incoming.body, facts)?.await)?;
         Ok(Received::Accepted(receipt))
@@ -124,6 +124,12 @@ fn authenticate(source: &Source, incoming: &Incoming<'_>, wall: Timestamp) -> Re
     let identified = verified.identify().map_err(Refusal::Unidentified)?;
     let verified_by = source.proof(verified.secret_index()).to_owned();
     Ok(Authenticated::Event(Genuine { identified, verified_by }))
+}
+
+/// What a body says apart from the values that its provider changes on a retry.
+fn comparison(source: &Source, body: &[u8]) -> Option<ComparisonDigest> {
+    let made = source.provider()?.comparison_digest(body)?;
+    Some(ComparisonDigest { rule_version: made.rule, digest: Digest::from_bytes(made.digest) })
 }
 
 /// A source that is only recorded to refuses every request like one with a wrong signature.

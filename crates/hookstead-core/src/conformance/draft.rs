@@ -49,7 +49,7 @@ impl Draft {
     }
 
     /// With a comparison digest of version `rule_version` over `steady`, the part that retries leave alone.
-    pub(super) fn compared(mut self, rule_version: u16, steady: &str) -> Self {
+    pub(super) fn compared(mut self, rule_version: u32, steady: &str) -> Self {
         self.facts.comparison =
             Some(ComparisonDigest { rule_version, digest: Digest::of(steady.as_bytes()) });
         self

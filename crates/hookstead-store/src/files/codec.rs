@@ -90,7 +90,7 @@ pub(super) struct EventJson {
     revises: Option<String>,
     duplicates: u64,
     duplicate_last_at: Option<i64>,
-    comparison: Option<(u16, String)>,
+    comparison: Option<(u32, String)>,
     variants: Vec<VariantJson>,
 }
 

@@ -63,7 +63,7 @@ pub(super) struct About {
     pub(super) verified_by: Option<String>,
     /// The version of the comparison rule and the digest by it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) comparison: Option<(u16, String)>,
+    pub(super) comparison: Option<(u32, String)>,
     /// The header fields, one a line, where they are text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) headers: Option<String>,

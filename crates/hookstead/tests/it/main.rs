@@ -1,6 +1,7 @@
 //! The inbox as an embedder uses it, on every store that is built in.
 #![expect(clippy::unwrap_used, reason = "a panic is how a test reports")]
 
+mod comparison;
 mod consume;
 mod dispatch;
 mod filters;

@@ -62,7 +62,7 @@ pub(super) enum Operation {
         source: u8,
         id: u8,
         body: u8,
-        comparison: Option<(u16, u8)>,
+        comparison: Option<(u32, u8)>,
         to: Vec<u8>,
     },
     /// Accept an event of a source that was never registered: the batch must fail.
@@ -214,7 +214,7 @@ fn operation() -> impl Strategy<Value = Operation> {
 
 fn accept() -> impl Strategy<Value = Operation> {
     let body = prop_oneof![6 => 0..3_u8, 1 => 3..14_u8];
-    let comparison = prop_oneof![3 => Just(None), 2 => (1..=2_u16, 0..2_u8).prop_map(Some)];
+    let comparison = prop_oneof![3 => Just(None), 2 => (1..=2_u32, 0..2_u8).prop_map(Some)];
     (name(), 0..IDS, body, comparison, names())
         .prop_map(|(source, id, body, comparison, to)| Operation::Accept { source, id, body, comparison, to })
 }

@@ -106,7 +106,7 @@ impl<'a> Scribe<'a> {
         source: SourceNumber,
         id: u8,
         body: u8,
-        comparison: Option<(u16, u8)>,
+        comparison: Option<(u32, u8)>,
         to: &[u8],
     ) -> Write {
         let scope: &[u8] = if id + 1 == IDS { b"acct_1" } else { b"" };
