@@ -10,7 +10,8 @@ use super::settings::BODY_BYTES;
 use super::statistics::{Spread, count, ratio};
 
 use Contestant::{
-    Duplicates64, Fastapi64, Fastify64, Files64, Hookstead64, Hookstead256, Log64, Noop64, Noop256, Seed64,
+    Delivered64, Duplicates64, Fastapi64, Fastify64, Files64, Hookstead64, Hookstead256, Log64, Noop64,
+    Noop256, Seed64,
 };
 
 /// What the server may hold beside the memory for bodies.
@@ -69,6 +70,7 @@ const fn of_growth(what: &'static str, value: fn(&Growth) -> Option<f64>) -> Fig
 
 const GROWTH_BAR: &str = "P8";
 const MEMORY_BAR: &str = "P12";
+const PULL_BAR: &str = "P15";
 
 /// All figures, in the order of the table.
 pub(super) const FIGURES: &[Figure] = &[
@@ -136,6 +138,24 @@ pub(super) const FIGURES: &[Figure] = &[
         Some(count(round.runs.get(&Duplicates64)?.load.written_bytes))
     }),
     of_rounds(
+        "P11",
+        "accepted, pushed and done over accepts",
+        Some(Must::AtLeast(0.5)),
+        &[Delivered64, Hookstead64],
+        |round| ratio(round.runs.get(&Delivered64)?.delivered?.rate, round.runs.get(&Hookstead64)?.load.rate),
+    ),
+    of_rounds(
+        "P11",
+        "backlog done after the load's end, ms",
+        Some(Must::AtMost(2_000.0)),
+        &[Delivered64],
+        |round| Some(round.runs.get(&Delivered64)?.delivered?.drain_ms),
+    ),
+    of_rounds(PULL_BAR, "claim and done, batches of 100 over of 1", Some(Must::AtLeast(8.0)), &[], |round| {
+        let pull = round.pull.as_ref()?;
+        ratio(pull.batch_per_second, pull.single_per_second)
+    }),
+    of_rounds(
         "F1",
         "accepts of files: over the seed's protocol, 64",
         Some(Must::AtLeast(2.5)),
@@ -173,7 +193,8 @@ pub(super) fn chosen(only: &[String]) -> Vec<&'static Figure> {
 pub(super) fn agenda(figures: &[&Figure]) -> Agenda {
     let needed = |contestant: &Contestant| figures.iter().any(|figure| figure.needs.contains(contestant));
     let contestants = Contestant::ALL.into_iter().filter(needed).collect();
-    Agenda { contestants, memory: figures.iter().any(|figure| figure.bar == MEMORY_BAR) }
+    let asked = |bar: &str| figures.iter().any(|figure| figure.bar == bar);
+    Agenda { contestants, memory: asked(MEMORY_BAR), pull: asked(PULL_BAR) }
 }
 
 /// Whether one of these figures comes from the growth bench.
@@ -243,9 +264,11 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
+    use crate::bench::delivered::Delivered;
     use crate::bench::latency::Percentiles;
     use crate::bench::load::Load;
     use crate::bench::memory::Memory;
+    use crate::bench::pull::Pull;
 
     fn percentiles(p50_ms: f64, p99_ms: f64) -> Percentiles {
         Percentiles { p50_ms, p99_ms, p999_ms: p99_ms, max_ms: p99_ms }
@@ -264,14 +287,25 @@ mod tests {
             disk_bytes_per_request: None,
             expected_in_all: 10,
         };
-        Ran { load, data_bytes: 12_800 }
+        Ran { load, data_bytes: 12_800, delivered: None }
+    }
+
+    fn pushed(rate: f64) -> Ran {
+        let delivered =
+            Delivered { rate, drain_ms: 30.0, connections: 1, server_cpu_us: 1.0, sink_cpu_us: 1.0 };
+        Ran { delivered: Some(delivered), ..ran(rate, 40.0) }
     }
 
     fn round(hookstead: f64, noop: f64) -> Round {
-        let runs =
-            [(Hookstead64, ran(hookstead, 20.0)), (Noop64, ran(noop, 10.0)), (Duplicates64, ran(noop, 9.0))];
+        let runs = [
+            (Hookstead64, ran(hookstead, 20.0)),
+            (Noop64, ran(noop, 10.0)),
+            (Duplicates64, ran(noop, 9.0)),
+            (Delivered64, pushed(hookstead / 2.0)),
+        ];
         let memory = Memory { peak_bytes: 160 * 1024 * 1024, idle_bytes: 0, statuses: BTreeMap::new() };
-        Round { probe: percentiles(0.2, 0.5), runs: runs.into(), memory: Some(memory) }
+        let pull = Pull { single_per_second: 500.0, batch_per_second: 5_000.0 };
+        Round { probe: percentiles(0.2, 0.5), runs: runs.into(), memory: Some(memory), pull: Some(pull) }
     }
 
     fn judged(bar: &str, rounds: &[Round], missing: &Missing) -> Vec<(Option<f64>, Verdict)> {
@@ -301,6 +335,11 @@ mod tests {
             [(Some(3.0), Verdict::Printed), (Some(1.25), Verdict::Printed)]
         );
         assert_eq!(judged("P10", &rounds, &none), [(Some(1.0), Verdict::Holds), (Some(0.0), Verdict::Holds)]);
+        assert_eq!(
+            judged("P11", &rounds, &none),
+            [(Some(0.5), Verdict::Holds), (Some(30.0), Verdict::Holds)]
+        );
+        assert_eq!(judged("P15", &rounds, &none), [(Some(10.0), Verdict::Holds)]);
         assert_eq!(judged("P12", &rounds, &none), [(Some(160.0), Verdict::Holds)]);
     }
 
@@ -319,6 +358,6 @@ mod tests {
         let agenda = agenda(&figures);
         assert_eq!(agenda.contestants, [Hookstead64, Fastify64]);
         assert!(agenda.memory && !needs_growth(&figures));
-        assert!(needs_growth(&chosen(&[])) && is_known("P8") && !is_known("P11"));
+        assert!(needs_growth(&chosen(&[])) && is_known("P8") && !is_known("P13"));
     }
 }

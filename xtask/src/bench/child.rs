@@ -26,6 +26,8 @@ pub(super) struct Server {
     child: Child,
     pub(super) address: SocketAddr,
     pub(super) pid: u32,
+    /// All that it said when it was ready.
+    pub(super) ready: Value,
 }
 
 impl Server {
@@ -35,7 +37,7 @@ impl Server {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(stderr);
         let mut child = command.spawn().with_context(|| format!("cannot start {name}"))?;
         match ready(&mut child) {
-            Ok((address, pid)) => Ok(Self { name: name.to_owned(), child, address, pid }),
+            Ok((address, pid, ready)) => Ok(Self { name: name.to_owned(), child, address, pid, ready }),
             Err(error) => {
                 // It may have ended by itself, which is as good.
                 child.kill().ok();
@@ -70,7 +72,7 @@ impl Drop for Server {
     }
 }
 
-fn ready(child: &mut Child) -> Result<(SocketAddr, u32)> {
+fn ready(child: &mut Child) -> Result<(SocketAddr, u32, Value)> {
     let stdout = child.stdout.take().context("stdout is no pipe")?;
     let (sender, lines) = channel();
     // The thread goes on reading, so that a server which prints more is never stopped by a full pipe.
@@ -83,14 +85,14 @@ fn ready(child: &mut Child) -> Result<(SocketAddr, u32)> {
     parse_ready(&line).with_context(|| format!("not a line that says it is ready: {line}"))
 }
 
-fn parse_ready(line: &str) -> Result<(SocketAddr, u32)> {
+fn parse_ready(line: &str) -> Result<(SocketAddr, u32, Value)> {
     let line: Value = serde_json::from_str(line)?;
     ensure!(line["ready"] == true, "not ready");
     let address = line["address"].as_str().or_else(|| line["intake"].as_str()?.strip_prefix("http://"));
     let address: SocketAddr = address.context("no address")?.parse()?;
     ensure!(address.ip().is_loopback(), "only servers on this machine are put under load");
     let pid = line["pid"].as_u64().context("no process id")?;
-    Ok((address, u32::try_from(pid)?))
+    Ok((address, u32::try_from(pid)?, line))
 }
 
 /// The line of a log that says what went wrong: the first with an error in it, else the last.
@@ -105,7 +107,7 @@ mod tests {
 
     #[test]
     fn ready_lines_of_both_forms_are_read() {
-        let read = |line| parse_ready(line).unwrap();
+        let read = |line| parse_ready(line).map(|(address, pid, _)| (address, pid)).unwrap();
         let address: SocketAddr = "127.0.0.1:4665".parse().unwrap();
         assert_eq!(read(r#"{"ready":true,"address":"127.0.0.1:4665","pid":7}"#), (address, 7));
         assert_eq!(read(r#"{"ready":true,"intake":"http://127.0.0.1:4665","pid":7}"#), (address, 7));

@@ -129,7 +129,7 @@ fn measure(bench: &Bench) -> Result<()> {
     settings.folder = all.path().to_owned();
     let only: Vec<String> = bench.only.iter().map(|bar| bar.to_uppercase()).collect();
     if let Some(unknown) = only.iter().find(|bar| !bars::is_known(bar)) {
-        bail!("there is no bar `{unknown}`; there are P1 to P10 and P12");
+        bail!("there is no bar `{unknown}`; there are P1 to P12, P15 and F1");
     }
     let figures = bars::chosen(&only);
     let mut agenda = bars::agenda(&figures);
@@ -161,7 +161,7 @@ fn measure(bench: &Bench) -> Result<()> {
 }
 
 fn run_rounds(agenda: &Agenda, settings: &Settings, missing: &mut Missing) -> Result<Vec<Round>> {
-    if agenda.contestants.is_empty() && !agenda.memory {
+    if agenda.contestants.is_empty() && !agenda.memory && !agenda.pull {
         return Ok(Vec::new());
     }
     let binary = hookstead::build()?;

@@ -10,6 +10,7 @@ use serde::Serialize;
 use tempfile::TempDir;
 
 use super::child::Server;
+use super::delivered::{self, Delivered};
 use super::hookstead;
 use super::load::{self, Load, Mode, Plan};
 use super::peers::{FASTAPI, FASTIFY, Peer};
@@ -33,6 +34,7 @@ pub(super) enum Contestant {
     Hookstead256,
     Duplicates64,
     Conflicts64,
+    Delivered64,
     Files64,
     Seed64,
     Fastify64,
@@ -46,10 +48,13 @@ pub(super) struct Ran {
     pub(super) load: Load,
     /// The size of what the server had stored when it had ended, without SQLite's log.
     pub(super) data_bytes: u64,
+    /// Where what it took was also pushed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) delivered: Option<Delivered>,
 }
 
 impl Contestant {
-    pub(super) const ALL: [Self; 11] = [
+    pub(super) const ALL: [Self; 12] = [
         Self::Noop64,
         Self::Noop256,
         Self::Log64,
@@ -57,6 +62,7 @@ impl Contestant {
         Self::Hookstead256,
         Self::Duplicates64,
         Self::Conflicts64,
+        Self::Delivered64,
         Self::Files64,
         Self::Seed64,
         Self::Fastify64,
@@ -73,6 +79,7 @@ impl Contestant {
             Self::Hookstead256 => "hookstead, 256",
             Self::Duplicates64 => "hookstead, duplicates, 64",
             Self::Conflicts64 => "hookstead, conflicts, 64",
+            Self::Delivered64 => "hookstead, pushed and done, 64",
             Self::Files64 => "hookstead on files, 64",
             Self::Seed64 => "the seed's protocol, 64",
             Self::Fastify64 => "Fastify + better-sqlite3, 64",
@@ -107,6 +114,9 @@ impl Contestant {
     /// Starts the server, puts it under load, and stops it.
     pub(super) fn run(self, binary: &Path, settings: &Settings, seed: u64) -> Result<Ran> {
         let place = Place::new(&settings.folder)?;
+        if self == Self::Delivered64 {
+            return delivered::run(binary, &place, &self.plan(settings, seed));
+        }
         let server = self.start(binary, &place)?;
         let meter = Meter::new(server.pid, &place.data())?;
         let plan = self.plan(settings, seed);
@@ -120,7 +130,7 @@ impl Contestant {
         if matches!(self, Self::Files64 | Self::Seed64) {
             place.keep();
         }
-        Ok(Ran { load, data_bytes })
+        Ok(Ran { load, data_bytes, delivered: None })
     }
 
     fn start(self, binary: &Path, place: &Place) -> Result<Server> {
@@ -132,9 +142,11 @@ impl Contestant {
                 let file = place.data().join("log");
                 Server::start("the append-only log", own("serve-log")?.arg(file), &place.log())
             }
-            Self::Hookstead64 | Self::Hookstead256 | Self::Duplicates64 | Self::Conflicts64 => {
-                hookstead::start(binary, place, &hookstead::sqlite(place))
-            }
+            Self::Hookstead64
+            | Self::Hookstead256
+            | Self::Duplicates64
+            | Self::Conflicts64
+            | Self::Delivered64 => hookstead::start(binary, place, &hookstead::sqlite(place)),
             Self::Files64 => hookstead::start(binary, place, &hookstead::files(place)),
             Self::Seed64 => {
                 Server::start("the seed's protocol", own("serve-seed")?.arg(place.data()), &place.log())
@@ -214,7 +226,7 @@ impl Place {
     }
 
     /// The size of what is stored. SQLite's log is of a fixed size, whatever is stored, and does not count.
-    fn data_bytes(&self) -> Result<u64> {
+    pub(super) fn data_bytes(&self) -> Result<u64> {
         let mut sum = 0;
         for entry in fs::read_dir(self.data()).context("cannot list what the server stored")? {
             let entry = entry.context("cannot list what the server stored")?;

@@ -37,8 +37,14 @@ pub(super) fn files(place: &Place) -> String {
 
 /// Starts it on an empty store.
 pub(super) fn start(binary: &Path, place: &Place, store: &str) -> Result<Server> {
+    start_with(binary, place, store, "")
+}
+
+/// The same with more tables in its configuration.
+pub(super) fn start_with(binary: &Path, place: &Place, store: &str, tables: &str) -> Result<Server> {
     let config = place.folder().join("bench.toml");
-    fs::write(&config, configuration(store)).with_context(|| format!("cannot write {}", config.display()))?;
+    fs::write(&config, configuration(store) + tables)
+        .with_context(|| format!("cannot write {}", config.display()))?;
     let mut command = Command::new(binary);
     command.args(["serve", "--json", "--while-stdin", "--config"]).arg(config);
     command.current_dir(place.folder()).env("HOME", place.folder()).env(SECRET_VARIABLE, SECRET);

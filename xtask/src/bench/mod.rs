@@ -4,10 +4,12 @@
 //! interleaves it, `bars` judges and `report` prints. It must not know anything of the server's inside: the server
 //! is the release binary, and its ready line is all that is asked of it.
 
+mod admin;
 mod bars;
 mod child;
 mod command;
 mod contestant;
+mod delivered;
 mod growth;
 mod hookstead;
 mod latency;
@@ -17,12 +19,14 @@ mod memory;
 mod noop;
 mod peers;
 mod probe;
+mod pull;
 mod report;
 mod response;
 mod rounds;
 mod seed;
 mod settings;
 mod siege;
+mod sink;
 mod statistics;
 mod template;
 mod usage;

@@ -94,6 +94,12 @@ impl Report<'_> {
                 print_run(contestant, &runs);
             }
         }
+        for pull in self.rounds.iter().filter_map(|round| round.pull) {
+            println!(
+                "{:<30} {:.0} claimed and done a second one by one, {:.0} in batches of 100",
+                "hookstead, pulled", pull.single_per_second, pull.batch_per_second
+            );
+        }
         let probe = |value: fn(&Round) -> f64| shown(Spread::of(self.rounds.iter().map(value)), 3);
         let (p50, p99) = (probe(|round| round.probe.p50_ms), probe(|round| round.probe.p99_ms));
         println!("{:<30} {:>8} {:>17} {p50:>8} {p99:>8}\n", "append + fdatasync of 4 KiB", "", "");
@@ -138,6 +144,18 @@ fn print_run(contestant: Contestant, runs: &[&Ran]) {
         shown(disk, 0),
         shown(spread(|ran| ran.load.client_cpu_us), 1),
     );
+    for delivered in runs.iter().filter_map(|ran| ran.delivered) {
+        println!(
+            "{:<30} {:.0} a second accepted, pushed and done; {:.0} ms after the load; CPU us {:.1}, of the target {:.1}; {} \
+             connections",
+            "",
+            delivered.rate,
+            delivered.drain_ms,
+            delivered.server_cpu_us,
+            delivered.sink_cpu_us,
+            delivered.connections
+        );
+    }
     for (status, count) in statuses(runs) {
         println!("{:<30} {count} times {status}, which does not count", "");
     }

@@ -11,6 +11,7 @@ use super::contestant::{Contestant, Missing, Ran};
 use super::latency::Percentiles;
 use super::memory::{self, Memory};
 use super::probe;
+use super::pull::{self, Pull};
 use super::settings::{Settings, mix};
 
 /// What of a round is asked for.
@@ -18,6 +19,7 @@ use super::settings::{Settings, mix};
 pub(super) struct Agenda {
     pub(super) contestants: Vec<Contestant>,
     pub(super) memory: bool,
+    pub(super) pull: bool,
 }
 
 /// What one round came to.
@@ -27,6 +29,7 @@ pub(super) struct Round {
     pub(super) probe: Percentiles,
     pub(super) runs: BTreeMap<Contestant, Ran>,
     pub(super) memory: Option<Memory>,
+    pub(super) pull: Option<Pull>,
 }
 
 /// Runs all rounds. A peer that fails is noted in `missing` and left out from then on; any other failure ends it.
@@ -67,7 +70,9 @@ fn round(
     }
     let memory =
         agenda.memory.then(|| memory::run(binary, settings).context("256 bodies of 1 MiB")).transpose()?;
-    Ok(Round { probe, runs, memory })
+    let pull =
+        agenda.pull.then(|| pull::run(binary, settings, seed).context("claims and settles")).transpose()?;
+    Ok(Round { probe, runs, memory, pull })
 }
 
 /// Another order in each round, so that nobody always comes after the same neighbour.

@@ -4,6 +4,7 @@
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
@@ -170,5 +171,33 @@ fn check_crash(terminal: &Terminal) {
     assert_eq!(repeated.status, 204, "what was settled before the crash is answered the same");
     let none = post(&server, &token, "/v1/destinations/app/claim", &Value::Null);
     assert_eq!(none.json()["leases"], json!([]), "nothing that is done is ever given out again");
+    assert!(server.stop().success());
+}
+
+#[test]
+fn a_server_that_was_stopped_for_longer_than_a_lease_gives_it_to_the_next_and_refuses_the_late() {
+    let terminal = with_destinations(WORKER);
+    let server = terminal.serve();
+    let token = token(&terminal);
+    post_event(&server, "evt_1", b"1");
+    let first = claimed(&server, &token, "?lease=1s");
+    let claimed_at = Instant::now();
+    send_signal("STOP", server.pid());
+    until("the lease has ended", || claimed_at.elapsed() > Duration::from_millis(1_500));
+    send_signal("CONT", server.pid());
+    let second = claimed(&server, &token, "?wait=30s&lease=10m");
+    for same in ["event_id", "idempotency_key", "body_base64"] {
+        assert_eq!(second[same], first[same], "{same}");
+    }
+    assert_eq!((&first["attempt"], &second["attempt"]), (&json!(1), &json!(2)));
+    for outcome in ["done", "retry", "dead", "release", "extend"] {
+        let late = post(&server, &token, &end_of(&first, outcome), &Value::Null);
+        assert_eq!((late.status, &late.json()["code"]), (409, &json!("lease-lost")), "{outcome}: {late}");
+    }
+    let mut admin = server.admin();
+    let held = admin.get("/v1/deliveries/0001:app").json();
+    assert_eq!((&held["state"], &held["lease_until"]), (&json!("leased"), &second["lease_until"]), "{held}");
+    assert_eq!(post(&server, &token, &end_of(&second, "done"), &Value::Null).status, 204);
+    assert_eq!(admin.get("/v1/deliveries/0001:app").json()["state"], "done");
     assert!(server.stop().success());
 }
