@@ -209,7 +209,7 @@ impl Delivery {
             return Settlement::LeaseLost;
         }
         let settled = match verdict {
-            Verdict::Done => Settled::Done,
+            Verdict::Done | Verdict::DoneWith(_) => Settled::Done,
             Verdict::Dead { reason } => Settled::Dead(DeadReason::Refused(reason.clone())),
             Verdict::Release => Settled::Released,
             Verdict::Retry { at } => self.again_or_dead(*at, policy, now),
@@ -220,6 +220,12 @@ impl Delivery {
         self.state = state_after(&settled, now);
         self.last_settled = Some((token, settled.clone()));
         Settlement::Settled(settled)
+    }
+
+    /// Ends a lease whose effect failed: it is tried again at the policy's next step, as far as `policy` allows.
+    pub fn settle_undone(&mut self, token: LeaseToken, policy: &RetryPolicy, now: Timestamp) -> Settlement {
+        let at = policy.next_due(&self.id, self.attempts, now);
+        self.settle(token, &Verdict::Retry { at }, policy, now)
     }
 
     /// leased and past its end → waiting for the policy's next step, or dead. The attempt stays counted.

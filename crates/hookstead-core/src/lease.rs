@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::delivery::DeadReason;
+use crate::effect::Effect;
 use crate::id::DeliveryId;
 use crate::time::Timestamp;
 
@@ -45,6 +46,13 @@ pub struct Lease {
 pub enum Verdict {
     /// The destination has the event.
     Done,
+    /// The destination has the event as soon as this is committed, together with `done` or not at all.
+    ///
+    /// The store runs it only under a lease that is still the holder's. If it fails, all of it is undone, nothing else
+    /// of the batch is, and the lease is settled as a retry at the policy's next step; an attempt that came with the
+    /// settle then says why. The same settle again never runs it again. A store that runs no effects of its kind
+    /// refuses the batch before anything is written.
+    DoneWith(Effect),
     /// It failed and may be tried again.
     Retry {
         /// When.
@@ -57,6 +65,16 @@ pub enum Verdict {
     },
     /// Given back untried: the attempt is not counted.
     Release,
+}
+
+impl Verdict {
+    /// What is to be committed together with `done`, if anything.
+    pub fn effect(&self) -> Option<&Effect> {
+        match self {
+            Self::DoneWith(effect) => Some(effect),
+            Self::Done | Self::Retry { .. } | Self::Dead { .. } | Self::Release => None,
+        }
+    }
 }
 
 /// What a lease was turned into when it was settled.

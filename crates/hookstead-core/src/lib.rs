@@ -8,6 +8,7 @@ pub mod attempt;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 pub mod delivery;
+pub mod effect;
 pub mod error;
 pub mod event;
 pub mod id;
@@ -26,6 +27,7 @@ pub mod time;
 
 pub use attempt::Attempt;
 pub use delivery::{DeadReason, Delivery, DeliveryState, DeliveryTally, StateName};
+pub use effect::{Effect, EffectFailure};
 pub use error::StoreError;
 pub use event::{
     AcceptReceipt, Acceptance, AcceptanceFacts, Body, ComparisonDigest, Conflict, ConflictState, Decision,

@@ -23,6 +23,8 @@ use hookstead_core::{MemoryStore, Store, Timestamp};
 pub use fs_os::OsFs;
 pub use lock::{OwnerRecord, StoreLock};
 pub use open::{Checkpoints, OpenError, OpenOptions, Opened};
+pub use rusqlite;
+pub use sqlite::{EffectError, SqliteTransaction, sqlite_effect};
 
 const SCHEMES: &str = "`memory:`, `sqlite:PATH` and `files:DIR`";
 

@@ -42,6 +42,9 @@ pub struct OpenOptions {
     pub journal_bytes_max: u64,
     /// When a `files:` store does that.
     pub checkpoints: Checkpoints,
+    /// How long an effect may take that is committed with the settle of a delivery (see [`crate::sqlite_effect`]): all
+    /// that is waiting to be committed waits for it.
+    pub effect_time_max: Duration,
     /// The key of the identity hashes of a store that is made now; `None`: a random one. A store that exists
     /// keeps its own.
     pub identity_key: Option<[u8; 32]>,
@@ -59,10 +62,15 @@ impl Default for OpenOptions {
             free_bytes_min: 0,
             journal_bytes_max: JOURNAL_BYTES_MAX,
             checkpoints: Checkpoints::Beside,
+            effect_time_max: EFFECT_TIME_MAX,
             identity_key: None,
         }
     }
 }
+
+/// A few statements take less than a millisecond. This leaves room for a disk that is slow for a moment, and is well
+/// below the time for which events wait before they are refused.
+const EFFECT_TIME_MAX: Duration = Duration::from_secs(1);
 
 /// About 7,000 events of a kilobyte: their checkpoint takes 0.15 s on an idle disk, and their restoring after a
 /// crash less than a second.

@@ -3,6 +3,7 @@
 use super::case::list;
 use super::draft::Draft;
 use super::world::{LEASE, SECOND, World, first_delivery, leases, plan, receipt, settling};
+use crate::effect::Effect;
 use crate::error::StoreError;
 use crate::event::{Decision, Outcome};
 use crate::id::{DestinationNumber, Seq, SourceNumber};
@@ -34,6 +35,8 @@ list!("batch":
     an_unknown_destination_of_a_redelivery_fails_the_whole_batch,
     an_unknown_destination_of_a_revision_fails_the_whole_batch,
     an_unknown_source_of_a_sweep_fails_the_whole_batch,
+    an_effect_for_another_kind_of_store_fails_the_whole_batch,
+    an_effect_that_the_store_does_not_know_fails_the_whole_batch,
     a_store_works_on_after_a_batch_that_failed,
     a_large_batch_is_carried_out_whole,
 );
@@ -257,6 +260,21 @@ fn an_unknown_destination_of_a_revision_fails_the_whole_batch(world: &mut World)
 
 fn an_unknown_source_of_a_sweep_fails_the_whole_batch(world: &mut World) {
     check_fails_whole(world, &sweeping(NOWHERE, world));
+}
+
+fn check_refuses_effects_for(world: &World, kind: &'static str) {
+    let to = world.destination("app");
+    world.owe("evt_1", to);
+    let effect = Effect::new(kind, "not what any store runs");
+    check_fails_whole(world, &settling(&world.claim_one(to), Verdict::DoneWith(effect), None));
+}
+
+fn an_effect_for_another_kind_of_store_fails_the_whole_batch(world: &mut World) {
+    check_refuses_effects_for(world, "another");
+}
+
+fn an_effect_that_the_store_does_not_know_fails_the_whole_batch(world: &mut World) {
+    check_refuses_effects_for(world, world.store().facts().kind);
 }
 
 fn a_store_works_on_after_a_batch_that_failed(world: &mut World) {

@@ -18,6 +18,9 @@ use crate::run::RunReceipt;
 use crate::store::{CheckProgress, CheckReport, Registry, Stats, Store, StoreFacts, Subject, Write, Written};
 use crate::time::Timestamp;
 
+/// The kind of this store.
+const KIND: &str = "memory";
+
 /// A store that forgets everything when it is dropped. It keeps the whole contract but durability.
 pub struct MemoryStore {
     facts: StoreFacts,
@@ -33,7 +36,7 @@ impl MemoryStore {
     /// An empty store with the key of another store, to compare the two.
     pub fn with_key(identity_key: IdentityKey) -> Self {
         let facts = StoreFacts {
-            kind: "memory",
+            kind: KIND,
             location: "memory:".to_owned(),
             durability: "none: gone with the process".to_owned(),
             persistent: false,
@@ -147,7 +150,8 @@ impl Store for MemoryStore {
     }
 }
 
-/// Numbers are looked up before anything is written, so that a batch with an unknown one changes nothing.
+/// Numbers are looked up before anything is written, so that a batch with an unknown one changes nothing; and here no
+/// effect can be run.
 fn check_numbers(state: &State, write: &Write) -> Result<(), StoreError> {
     match write {
         Write::Accept(acceptance) => {
@@ -165,7 +169,11 @@ fn check_numbers(state: &State, write: &Write) -> Result<(), StoreError> {
         Write::Sweep(sweep) => {
             sweep.retention.iter().try_for_each(|rule| state.source_name(rule.source).map(drop))
         }
-        Write::Extend(_) | Write::Settle(_) | Write::RecordRun(_) | Write::Register(_) => Ok(()),
+        Write::Settle(settle) => match settle.verdict.effect() {
+            Some(effect) => Err(effect.refused_by(KIND)),
+            None => Ok(()),
+        },
+        Write::Extend(_) | Write::RecordRun(_) | Write::Register(_) => Ok(()),
     }
 }
 

@@ -15,6 +15,7 @@ use super::entry::Entry;
 use super::failure::{corrupt, reading};
 use super::layout::RecordPath;
 use super::row::{EventRow, Row};
+use super::start::KIND;
 use super::tables::{Tables, Undo};
 
 /// What a batch comes to, and what must be written for it.
@@ -165,7 +166,8 @@ impl Batch<'_> {
     }
 }
 
-/// Numbers are looked up before anything else, so that a batch with an unknown one changes nothing.
+/// Numbers are looked up before anything else, so that a batch with an unknown one changes nothing; and here no effect
+/// can be run.
 fn check_numbers(tables: &Tables, write: &Write) -> Result<(), StoreError> {
     let destination = |number| tables.destination(number).map(drop);
     match write {
@@ -184,7 +186,11 @@ fn check_numbers(tables: &Tables, write: &Write) -> Result<(), StoreError> {
         Write::Sweep(sweep) => {
             sweep.retention.iter().try_for_each(|rule| tables.source_name(rule.source).map(drop))
         }
-        Write::Extend(_) | Write::Settle(_) | Write::RecordRun(_) | Write::Register(_) => Ok(()),
+        Write::Settle(settle) => match settle.verdict.effect() {
+            Some(effect) => Err(effect.refused_by(KIND)),
+            None => Ok(()),
+        },
+        Write::Extend(_) | Write::RecordRun(_) | Write::Register(_) => Ok(()),
     }
 }
 

@@ -32,6 +32,9 @@ use crate::open::{OpenError, OpenOptions, Opened, random_key};
 use crate::poison::Poison;
 use crate::room::Room;
 
+/// The kind of this store.
+pub(super) const KIND: &str = "files";
+
 /// Opens the store in the folder `path`, made first if there is none.
 pub(crate) fn open(path: &Path, options: &OpenOptions, now: Timestamp) -> Result<Opened, OpenError> {
     let fs = options.fs.as_ref();
@@ -236,7 +239,7 @@ fn facts(disk: &Disk, identity_key: IdentityKey) -> Result<StoreFacts, OpenError
         FileSystem::Local | FileSystem::Network(_) => String::new(),
     };
     Ok(StoreFacts {
-        kind: "files",
+        kind: KIND,
         location: format!("files:{}", root.display()),
         durability: format!("fsync of the journal, then of records and log by checkpoints{volatile}"),
         persistent: true,

@@ -4,11 +4,13 @@
 use std::collections::HashMap;
 
 use hookstead_core::{
-    DestinationNumber, Duplicates, IdentityKey, Seq, SourceNumber, StoreError, Subject, Timestamp, Write,
-    Written,
+    DeliveryId, DestinationNumber, Duplicates, EffectFailure, IdentityKey, LeaseToken, Seq, SourceNumber,
+    StoreError, Subject, Timestamp, Write, Written,
 };
 use rusqlite::{CachedStatement, Connection};
 
+use super::effect;
+use super::guard::Guard;
 use super::ledger::Ledger;
 use super::published::Published;
 
@@ -27,7 +29,18 @@ pub(super) struct Batch<'a> {
     /// What this batch counted.
     pub(super) duplicates: DuplicateCounts,
     pub(super) statements: Statements<'a>,
+    pub(super) guard: &'a Guard,
+    /// Effects that took the batch with them when it was run before: they count as failed and are not run.
+    pub(super) failed_effects: &'a FailedEffects,
+    /// The effect that has just taken the batch with it.
+    pub(super) undone_by: Option<(EffectOf, EffectFailure)>,
 }
+
+/// Whose an effect is: it runs once for a lease.
+pub(super) type EffectOf = (DeliveryId, LeaseToken);
+
+/// Effects that failed, and why.
+pub(super) type FailedEffects = HashMap<EffectOf, EffectFailure>;
 
 /// The statements of an accept, each held from its first use to the end of the batch: to look one up by its text
 /// costs as much as a tenth of storing an event.
@@ -53,8 +66,8 @@ pub(super) fn held<'s, 'a>(
 }
 
 impl Batch<'_> {
-    /// Refuses numbers that were never given out, before anything is written.
-    pub(super) fn check_numbers(&self, write: &Write) -> Result<(), StoreError> {
+    /// Refuses numbers that were never given out, and effects for other stores, before anything is written.
+    pub(super) fn check(&self, write: &Write) -> Result<(), StoreError> {
         match write {
             Write::Accept(acceptance) => {
                 self.check_source(acceptance.identity().source)?;
@@ -67,7 +80,8 @@ impl Batch<'_> {
                 _ => Ok(()),
             },
             Write::Sweep(sweep) => sweep.retention.iter().try_for_each(|rule| self.check_source(rule.source)),
-            Write::Extend(_) | Write::Settle(_) | Write::RecordRun(_) | Write::Register(_) => Ok(()),
+            Write::Settle(settle) => settle.verdict.effect().map_or(Ok(()), effect::check),
+            Write::Extend(_) | Write::RecordRun(_) | Write::Register(_) => Ok(()),
         }
     }
 

@@ -30,6 +30,33 @@ pub(super) fn committing(error: rusqlite::Error) -> StoreError {
     store_error(Moment::Commit, "commit", error)
 }
 
+/// The failure of a statement of an effect, if it is the store's; `None` if it is the statement's own.
+pub(super) fn of_an_effect(error: &rusqlite::Error) -> Option<StoreError> {
+    use ErrorCode::{
+        AuthorizationForStatementDenied, DatabaseBusy, DatabaseLocked, OperationAborted, PermissionDenied,
+    };
+    let its_own = match error.sqlite_error() {
+        None => true,
+        // A virtual table says so of what it keeps in tables that an effect may write.
+        Some(code) if code.extended_code == rusqlite::ffi::SQLITE_CORRUPT_VTAB => true,
+        Some(code) => matches!(
+            code.code,
+            AuthorizationForStatementDenied
+                | DatabaseBusy
+                | DatabaseLocked
+                | OperationAborted
+                | PermissionDenied
+        ),
+    };
+    let what = || format!("run the statements of an effect: {}", describe(error));
+    match meaning(Moment::Write, error.sqlite_error_code()) {
+        _ if its_own => None,
+        Meaning::Full => Some(StoreError::Full { what: what() }),
+        Meaning::Poisoned => Some(StoreError::Poisoned { reason: what() }),
+        Meaning::Busy | Meaning::Corrupt | Meaning::Other => None,
+    }
+}
+
 fn store_error(moment: Moment, doing: &str, error: rusqlite::Error) -> StoreError {
     let what = format!("{doing}: {}", describe(&error));
     if moment == Moment::Read && is_of_a_value(&error) {

@@ -14,10 +14,12 @@ mod create;
 #[cfg(test)]
 mod damaged_log;
 mod delivery;
+mod effect;
 mod event;
 mod extend;
 mod failure;
 mod files;
+mod guard;
 #[cfg(test)]
 mod injected;
 mod ledger;
@@ -39,5 +41,6 @@ mod store;
 mod sweep;
 mod writer;
 
+pub use effect::{EffectError, SqliteTransaction, sqlite_effect};
 pub(crate) use open::open;
 pub(crate) use read_only::open_read_only;

@@ -19,8 +19,10 @@ use super::accept::check_body;
 use super::checkpoint::{Checkpointer, Log};
 use super::connect::{APPLICATION_ID, NotKept, SQLITE_NEEDED, Target, WalCap, check_writer};
 use super::create::{self, database_error, io_error};
+use super::effect::KIND;
 use super::failure::reading;
 use super::files::{Files, wal_path};
+use super::guard::Guard;
 use super::ledger::{Ledger, count};
 use super::log_scan;
 use super::migrations::MIGRATIONS;
@@ -119,6 +121,8 @@ fn start(
     schema::migrate(&mut connection, MIGRATIONS, now).map_err(|error| refused(&target.path, error))?;
     let log = Arc::new(Log::new(target.wal.frames));
     log.follow(&mut connection).map_err(|error| database_error("follow the log", error))?;
+    let guard = Arc::new(Guard::new(options.effect_time_max));
+    guard.watch(&mut connection).map_err(|error| database_error("watch over effects", error))?;
     let failed = |error| store_error("read the database", error);
     let identity_key = identity_key(&connection).map_err(failed)?;
     spot_check(&connection, options.spot_check_events).map_err(|error| damaged(&target.path, error))?;
@@ -127,6 +131,7 @@ fn start(
     let files = Files::remember(Arc::clone(&options.fs), &target.path)?;
     let mut writer = Writer::new(Parts {
         target: target.clone(),
+        guard,
         files,
         identity_key: identity_key.clone(),
         log: Arc::clone(&log),
@@ -159,7 +164,7 @@ fn start(
 
 pub(super) fn facts(path: &Path, identity_key: IdentityKey) -> StoreFacts {
     StoreFacts {
-        kind: "sqlite",
+        kind: KIND,
         location: path.display().to_string(),
         durability: format!("SQLite {}, WAL, synchronous=EXTRA, fsync", rusqlite::version()),
         persistent: true,

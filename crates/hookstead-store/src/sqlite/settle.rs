@@ -1,10 +1,11 @@
 //! Settle: the end of a lease, and the record of its attempt.
 
 use hookstead_core::attempt::ATTEMPTS_KEPT_MAX;
-use hookstead_core::{Attempt, LeaseToken, Settle, Settlement, StoreError};
+use hookstead_core::{Attempt, EffectFailure, LeaseToken, Settle, Settlement, StoreError};
 use rusqlite::params;
 
 use super::batch::Batch;
+use super::effect::{self, Ran};
 use super::failure::writing;
 use super::ledger::int;
 
@@ -20,20 +21,46 @@ impl Batch<'_> {
             return Ok(Settlement::Unknown);
         };
         let policy = self.ledger.retry_policy(settle.delivery.destination);
-        let (state, settled) = (delivery.state_name(), delivery.last_settled.clone());
-        let settlement = delivery.settle(settle.token, &settle.verdict, &policy, self.now);
-        if delivery.last_settled == settled {
+        let before = delivery.clone();
+        let mut settlement = delivery.settle(settle.token, &settle.verdict, &policy, self.now);
+        if delivery.last_settled == before.last_settled {
             return Ok(settlement);
         }
-        self.replace_delivery(seq, state, &delivery)?;
+        let failure = self.run_effect(settle)?;
+        if failure.is_some() {
+            delivery = before.clone();
+            settlement = delivery.settle_undone(settle.token, &policy, self.now);
+        }
+        self.replace_delivery(seq, before.state_name(), &delivery)?;
         if let Some(attempt) = &settle.attempt {
             // Attempts are recorded by settles alone, and before the first lease's there was none.
             let is_first = settle.token == FIRST_LEASE;
             let key = (int(seq.0), settle.delivery.destination.0, settle.delivery.generation);
             let ordinal = if is_first { 1 } else { self.next_ordinal(key)? };
-            self.add_attempt(key, ordinal, attempt)?;
+            match failure {
+                None => self.add_attempt(key, ordinal, attempt)?,
+                Some(failure) => self.add_attempt(key, ordinal, &failure.recorded_in(attempt))?,
+            }
         }
         Ok(settlement)
+    }
+
+    /// Runs what is to be committed with the settle of a lease that is the holder's; why it failed, if it did.
+    fn run_effect(&mut self, settle: &Settle) -> Result<Option<EffectFailure>, StoreError> {
+        let Some(effect) = settle.verdict.effect() else { return Ok(None) };
+        let of = (settle.delivery, settle.token);
+        if let Some(failure) = self.failed_effects.get(&of) {
+            return Ok(Some(failure.clone()));
+        }
+        match effect::run(self.connection, self.guard, effect)? {
+            Ran::Kept => Ok(None),
+            Ran::Undone(failure) => Ok(Some(failure)),
+            Ran::BatchUndone(failure) => {
+                let error = StoreError::backend("run an effect", failure.error.clone());
+                self.undone_by = Some((of, failure));
+                Err(error)
+            }
+        }
     }
 
     fn next_ordinal(&self, key: WorkKey) -> Result<i64, StoreError> {

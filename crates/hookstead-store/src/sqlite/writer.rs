@@ -10,14 +10,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use hookstead_core::{IdentityKey, Seq, StoreError, Timestamp, Write, Written};
+use hookstead_core::{EffectFailure, IdentityKey, Seq, StoreError, Timestamp, Write, Written};
 use rusqlite::Connection;
 
-use super::batch::{Batch, DuplicateCounts, Statements};
+use super::batch::{Batch, DuplicateCounts, EffectOf, FailedEffects, Statements};
 use super::checkpoint::{Log, Reset};
 use super::connect::{PAGE_BYTES, Target, check_journal_mode, check_writer};
 use super::failure::{committing, reading, writing};
 use super::files::Files;
+use super::guard::Guard;
 use super::ledger::{Ledger, int};
 use super::published::{COUNTED_MAX, Published};
 
@@ -30,6 +31,7 @@ const RESET_WAIT: Duration = Duration::from_millis(5);
 #[derive(Debug)]
 pub(super) struct Writer {
     target: Target,
+    guard: Arc<Guard>,
     files: Files,
     identity_key: IdentityKey,
     log: Arc<Log>,
@@ -50,6 +52,7 @@ pub(super) struct Writer {
 /// What a writer is made of.
 pub(super) struct Parts {
     pub(super) target: Target,
+    pub(super) guard: Arc<Guard>,
     pub(super) files: Files,
     pub(super) identity_key: IdentityKey,
     pub(super) log: Arc<Log>,
@@ -60,10 +63,11 @@ pub(super) struct Parts {
 
 impl Writer {
     pub(super) fn new(parts: Parts) -> Self {
-        let Parts { target, files, identity_key, log, published, ledger, connection } = parts;
+        let Parts { target, guard, files, identity_key, log, published, ledger, connection } = parts;
         let reset_at = early_reset(target.wal.frames);
         Self {
             target,
+            guard,
             files,
             identity_key,
             log,
@@ -167,12 +171,33 @@ impl Writer {
         self.counted_max = counted_max;
     }
 
+    /// Carries a batch out in one transaction. An effect that takes the transaction with it does no harm to the rest:
+    /// the batch is run again without it.
     fn transact(
         &mut self,
         connection: &Connection,
         writes: &[Write],
         now: Timestamp,
     ) -> Result<Vec<Written>, Failure> {
+        let mut failed = FailedEffects::new();
+        loop {
+            match self.transact_without(connection, writes, now, &failed)? {
+                Transacted::Committed(answers) => return Ok(answers),
+                // Each is run once more at the most, so this ends.
+                Transacted::UndoneBy(of, failure) => {
+                    failed.insert(of, failure);
+                }
+            }
+        }
+    }
+
+    fn transact_without(
+        &mut self,
+        connection: &Connection,
+        writes: &[Write],
+        now: Timestamp,
+        failed_effects: &FailedEffects,
+    ) -> Result<Transacted, Failure> {
         begin(connection).map_err(Failure::before)?;
         let mut batch = Batch {
             connection,
@@ -182,9 +207,21 @@ impl Writer {
             published: &self.published,
             duplicates: DuplicateCounts::new(),
             statements: Statements::default(),
+            guard: &self.guard,
+            failed_effects,
+            undone_by: None,
         };
         let changes_before = connection.total_changes();
-        let answers = carry_out(&mut batch, writes).map_err(|error| roll_back(connection, error))?;
+        let answers = match carry_out(&mut batch, writes) {
+            Ok(answers) => answers,
+            Err(error) => {
+                let failure = roll_back(connection, error);
+                return match batch.undone_by {
+                    Some((of, why)) if !failure.connection_is_lost => Ok(Transacted::UndoneBy(of, why)),
+                    _ => Err(failure),
+                };
+            }
+        };
         let (ledger, duplicates) = (batch.ledger, batch.duplicates);
         let must_commit = connection.total_changes() != changes_before
             || (self.barrier_due && decides_about_events(writes))
@@ -204,7 +241,7 @@ impl Writer {
         }
         self.ledger = ledger;
         self.published.publish(Arc::clone(&self.ledger.registry), self.ledger.stats);
-        Ok(answers)
+        Ok(Transacted::Committed(answers))
     }
 
     fn write_barrier(&self, connection: &Connection) -> Result<(), StoreError> {
@@ -290,6 +327,7 @@ impl Writer {
             return Err(not_kept.into_store_error());
         }
         self.log.follow(&mut connection).map_err(&failed)?;
+        self.guard.watch(&mut connection).map_err(&failed)?;
         self.barrier_due = true;
         Ok(connection)
     }
@@ -310,6 +348,13 @@ impl Writer {
             Some(not_kept) => Err(not_kept.into_store_error()),
         }
     }
+}
+
+/// What became of a transaction.
+enum Transacted {
+    Committed(Vec<Written>),
+    /// An effect rolled it back.
+    UndoneBy(EffectOf, EffectFailure),
 }
 
 /// Why a transaction failed, and whether its connection may be used again.
@@ -362,7 +407,7 @@ fn end_unchanged(connection: &Connection) -> Result<(), Failure> {
 }
 
 fn carry_out(batch: &mut Batch<'_>, writes: &[Write]) -> Result<Vec<Written>, StoreError> {
-    writes.iter().try_for_each(|write| batch.check_numbers(write))?;
+    writes.iter().try_for_each(|write| batch.check(write))?;
     writes.iter().map(|write| batch.apply(write)).collect()
 }
 
@@ -425,6 +470,9 @@ fn frames_needed(writes: &[Write]) -> u32 {
 fn bytes_needed(write: &Write) -> u64 {
     /// A row of `work` with its index, as a share of a page.
     const DELIVERY: u64 = 512;
+    /// What an effect writes, nobody knows: a guess. A log may become larger than its cap by what is beyond it, until it
+    /// is reset.
+    const EFFECT: u64 = 4 * PAGE_BYTES;
     match write {
         Write::Accept(acceptance) => {
             let headers = acceptance.facts().headers.as_block().len();
@@ -436,6 +484,7 @@ fn bytes_needed(write: &Write) -> u64 {
         Write::Redeliver(step) => PAGE_BYTES + DELIVERY * u64::from(step.events_max.min(1_000)),
         Write::Sweep(sweep) => PAGE_BYTES * u64::from(sweep.max.clamp(1, 1_000)),
         Write::RecordRun(run) => PAGE_BYTES + run.payload.as_ref().map_or(0, |payload| payload.len() as u64),
+        Write::Settle(settle) if settle.verdict.effect().is_some() => PAGE_BYTES + EFFECT,
         Write::Settle(_) | Write::Extend(_) | Write::Resolve(_) | Write::Register(_) => PAGE_BYTES,
     }
 }

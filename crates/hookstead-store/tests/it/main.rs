@@ -7,6 +7,7 @@ mod concurrency;
 mod damage;
 mod damaged_log;
 mod durability;
+mod effects;
 mod faults;
 mod files;
 mod flips;
@@ -46,6 +47,7 @@ fn main() -> ExitCode {
         damage::CASES,
         damaged_log::CASES,
         durability::CASES,
+        effects::CASES,
         flips::CASES,
         open::CASES,
         read_only::CASES,
