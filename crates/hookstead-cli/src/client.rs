@@ -7,15 +7,16 @@ use anyhow::{Context, Result};
 use bytes::Bytes;
 use hookstead_core::RunName;
 use hookstead_server::api::view::{EventView, EventsView, ReceiptView, RunView};
-use hookstead_server::problem::{Case, Choice};
-use hookstead_server::tokens;
-use reqwest::{RequestBuilder, StatusCode, Url};
-use serde::Deserialize;
+use hookstead_server::{LocalApi, tokens};
+use http::Method;
+use reqwest::{StatusCode, Url};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use crate::failure::{Exit, Failure};
-use crate::output::printable;
 use crate::post::{http_client, not_reached};
 use crate::reader::EventQuery;
+use crate::refusal::{Refused, Refuser};
 
 /// A check of a large store takes long; everything else is answered at once.
 const ANSWER_WITHIN: Duration = Duration::from_secs(60);
@@ -23,22 +24,67 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(60);
 /// The variable with the token of a server elsewhere.
 const TOKEN_VARIABLE: &str = "HOOKSTEAD_TOKEN";
 
-/// A client of one server.
+/// A client of one server, or of the API over a store that no server has open.
 pub(crate) struct Client {
     base: Url,
-    token: Option<String>,
-    http: reqwest::Client,
+    way: Way,
 }
 
-/// What a refusal says of itself.
-#[derive(Default, Deserialize)]
-struct Refused {
-    #[serde(default)]
-    code: String,
-    #[serde(default)]
-    title: String,
-    #[serde(flatten)]
-    case: Case,
+enum Way {
+    Server { token: Option<String>, http: reqwest::Client },
+    Here(Box<LocalApi>),
+}
+
+/// A request.
+pub(crate) struct Call<'a> {
+    method: Method,
+    path: Vec<&'a str>,
+    query: Vec<(&'a str, String)>,
+    body: Option<serde_json::Value>,
+    subject: &'a str,
+    wait: Duration,
+}
+
+impl<'a> Call<'a> {
+    /// Looks at something. `path` in parts, which may hold any character.
+    pub(crate) fn get(path: &[&'a str]) -> Self {
+        let subject = path.last().copied().unwrap_or_default();
+        Self {
+            method: Method::GET,
+            path: path.to_vec(),
+            query: Vec::new(),
+            body: None,
+            subject,
+            wait: Duration::ZERO,
+        }
+    }
+
+    /// Changes something.
+    pub(crate) fn post(path: &[&'a str], body: &impl Serialize) -> Result<Self> {
+        let body = Some(serde_json::to_value(body)?);
+        Ok(Self { method: Method::POST, body, ..Self::get(path) })
+    }
+
+    /// What the request is about, for the words of a refusal; else it is the last part of the path.
+    #[must_use]
+    pub(crate) fn about(mut self, subject: &'a str) -> Self {
+        self.subject = subject;
+        self
+    }
+
+    /// Adds a parameter if there is one.
+    #[must_use]
+    pub(crate) fn with(mut self, name: &'a str, value: Option<impl ToString>) -> Self {
+        self.query.extend(value.map(|value| (name, value.to_string())));
+        self
+    }
+
+    /// The server may wait so long before it answers.
+    #[must_use]
+    pub(crate) fn waiting(mut self, wait: Duration) -> Self {
+        self.wait = wait;
+        self
+    }
 }
 
 impl Client {
@@ -53,62 +99,85 @@ impl Client {
             )
             .fix("write it as http://HOST:PORT")
         })?;
-        let http = http_client(address, ANSWER_WITHIN)?;
-        Ok(Self { base, token: token(data)?, http })
+        let way = Way::Server { token: token(data)?, http: http_client(address, ANSWER_WITHIN)? };
+        Ok(Self { base, way })
+    }
+
+    /// A client of the API over a store that no server has open.
+    pub(crate) fn here(api: LocalApi) -> Result<Self> {
+        let base = Url::parse("http://localhost").context("a plain URL")?;
+        Ok(Self { base, way: Way::Here(Box::new(api)) })
+    }
+
+    /// Lets go of a store that was opened.
+    pub(crate) async fn close(self) -> Result<()> {
+        match self.way {
+            Way::Server { .. } => Ok(()),
+            Way::Here(api) => Ok(api.close().await?),
+        }
+    }
+
+    /// The answer to a request, read as what it is.
+    pub(crate) async fn ask<T: DeserializeOwned>(&self, call: Call<'_>) -> Result<T> {
+        let answer = self.bytes(call).await?;
+        serde_json::from_slice(&answer).context("read the server's answer")
     }
 
     /// A page of events.
     pub(crate) async fn events(&self, query: &EventQuery) -> Result<EventsView> {
-        let mut url = self.url(&["v1", "events"])?;
-        let limit = query.limit.to_string();
-        let parameters = [
-            ("source", query.source.as_deref()),
-            ("type", query.event_type.as_deref()),
-            ("limit", Some(limit.as_str())),
-            ("after", query.after.as_deref()),
-        ];
-        for (name, value) in parameters {
-            if let Some(value) = value {
-                url.query_pairs_mut().append_pair(name, value);
-            }
-        }
-        let list = self.get(url, "these events").await?;
-        serde_json::from_slice(&list).context("read the server's list of events")
+        let call = Call::get(&["v1", "events"])
+            .with("source", query.source.as_deref())
+            .with("type", query.event_type.as_deref())
+            .with("limit", Some(query.limit))
+            .with("after", query.after.as_deref());
+        self.ask(call.about("these events")).await
     }
 
     /// An event, by any of its names.
     pub(crate) async fn event(&self, selector: &str) -> Result<EventView> {
-        let url = self.url(&["v1", "events", selector])?;
-        let event = self.get(url, selector).await?;
-        serde_json::from_slice(&event).context("read the server's answer about the event")
+        self.ask(Call::get(&["v1", "events", selector])).await
     }
 
     /// The receipt of an event's acceptance.
     pub(crate) async fn receipt(&self, selector: &str) -> Result<ReceiptView> {
-        let url = self.url(&["v1", "events", selector, "receipt"])?;
-        let receipt = self.get(url, selector).await?;
-        serde_json::from_slice(&receipt).context("read the server's receipt")
+        self.ask(Call::get(&["v1", "events", selector, "receipt"]).about(selector)).await
     }
 
     /// Processes an event under a name.
     pub(crate) async fn replay(&self, selector: &str, run: &RunName) -> Result<RunView> {
-        let url = self.url(&["v1", "events", selector, "runs"])?;
-        let asked = serde_json::json!({ "run": run.as_str() }).to_string();
-        let request = self.http.post(url.clone()).header("content-type", "application/json").body(asked);
-        let receipt = self.send(request, &url, selector).await?;
-        serde_json::from_slice(&receipt).context("read the server's receipt")
+        let asked = serde_json::json!({ "run": run.as_str() });
+        self.ask(Call::post(&["v1", "events", selector, "runs"], &asked)?.about(selector)).await
     }
 
     /// The body of an event.
     pub(crate) async fn body(&self, selector: &str) -> Result<Bytes> {
-        let url = self.url(&["v1", "events", selector, "body"])?;
-        self.get(url, selector).await
+        self.bytes(Call::get(&["v1", "events", selector, "body"]).about(selector)).await
     }
 
     /// How many events there are, as far as one page shows.
     pub(crate) async fn events_counted(&self) -> Result<usize> {
         let query = EventQuery { source: None, event_type: None, limit: 100, after: None };
         Ok(self.events(&query).await?.events.len())
+    }
+
+    /// The answer to a request, as it came.
+    pub(crate) async fn bytes(&self, call: Call<'_>) -> Result<Bytes> {
+        let mut url = self.url(&call.path)?;
+        for (name, value) in &call.query {
+            url.query_pairs_mut().append_pair(name, value);
+        }
+        let (status, body) = match &self.way {
+            Way::Server { token, http } => ask_server(http, token.as_deref(), &url, &call).await?,
+            Way::Here(api) => ask_here(api, &url, &call).await?,
+        };
+        if status.is_success() {
+            return Ok(body);
+        }
+        // Whatever stands between us and the server may answer without our JSON; the status is enough then.
+        let refused: Refused = serde_json::from_slice(&body).unwrap_or_default();
+        let with_token = !matches!(&self.way, Way::Server { token: None, .. });
+        let refuser = Refuser { base: self.base.origin().ascii_serialization(), with_token };
+        Err(refuser.failure(status, &refused, call.subject).into())
     }
 
     /// The address of a path whose parts may hold any character.
@@ -118,135 +187,34 @@ impl Client {
         segments.ok().context("the server's address takes no path")?.pop_if_empty().extend(parts);
         Ok(url)
     }
-
-    async fn get(&self, url: Url, subject: &str) -> Result<Bytes> {
-        self.send(self.http.get(url.clone()), &url, subject).await
-    }
-
-    async fn send(&self, mut request: RequestBuilder, url: &Url, subject: &str) -> Result<Bytes> {
-        if let Some(token) = &self.token {
-            request = request.bearer_auth(token);
-        }
-        let failed = |error| not_reached(url.as_str(), &error);
-        let response = request.send().await.map_err(failed)?;
-        let status = response.status();
-        let body = response.bytes().await.map_err(failed)?;
-        if status.is_success() {
-            return Ok(body);
-        }
-        // Whatever stands between us and the server may answer without our JSON; the status is enough then.
-        let refused = serde_json::from_slice(&body).unwrap_or_default();
-        Err(self.failure(status, &refused, subject).into())
-    }
-
-    fn failure(&self, status: StatusCode, refused: &Refused, subject: &str) -> Failure {
-        let base = self.base.origin().ascii_serialization();
-        match status {
-            StatusCode::UNAUTHORIZED if self.token.is_none() => {
-                Failure::new(Exit::NotAllowed, "unauthorized", format!("{base} wants a token (401)")).fix(
-                    "name the server's data folder:  --data DIR\nor set HOOKSTEAD_TOKEN         (hookstead token create)",
-                )
-            }
-            StatusCode::UNAUTHORIZED => {
-                Failure::new(Exit::NotAllowed, "unauthorized", format!("{base} does not take this token (401)"))
-                    .fix("make one on the server's machine: hookstead token create")
-            }
-            StatusCode::FORBIDDEN => {
-                Failure::new(Exit::NotAllowed, "forbidden", "the token does not allow this (403)")
-                    .fix("make one with a larger role: hookstead token create --role operate")
-            }
-            StatusCode::NOT_FOUND if refused.code == "unknown-source" => no_source(),
-            StatusCode::NOT_FOUND => no_event(subject, refused.case.searched.as_deref()),
-            StatusCode::GONE => erased(subject),
-            _ => self.failure_by_code(status, refused, subject),
-        }
-    }
-
-    fn failure_by_code(&self, status: StatusCode, refused: &Refused, subject: &str) -> Failure {
-        let said = refused.case.detail.as_deref().unwrap_or(&refused.title);
-        match refused.code.as_str() {
-            "damaged" => damaged(subject),
-            "ambiguous" => ambiguous(subject, &refused.case.choices),
-            "unreadable" => unreadable(subject, said),
-            "receipt-damaged" => receipt_damaged(said),
-            "source-not-configured" => not_configured(said),
-            code => {
-                let code = if code.is_empty() { "no code" } else { code };
-                let base = self.base.origin().ascii_serialization();
-                Failure::new(Exit::Failed, "server", format!("{base} answered {status}: {said} ({code})"))
-                    .fix("the server's log says more")
-            }
-        }
-    }
 }
 
-/// The store has never seen the source.
-pub(crate) fn no_source() -> Failure {
-    Failure::new(Exit::NotFound, "unknown-source", "no event of this source was ever stored")
-        .fix("see which sources there are:   hookstead events")
+async fn ask_server(
+    http: &reqwest::Client,
+    token: Option<&str>,
+    url: &Url,
+    call: &Call<'_>,
+) -> Result<(StatusCode, Bytes)> {
+    let mut request = http.request(call.method.clone(), url.clone()).timeout(ANSWER_WITHIN + call.wait);
+    if let Some(body) = &call.body {
+        request = request.header("content-type", "application/json").body(body.to_string());
+    }
+    if let Some(token) = token {
+        request = request.bearer_auth(token);
+    }
+    let failed = |error| not_reached(url.as_str(), &error);
+    let response = request.send().await.map_err(failed)?;
+    let status = response.status();
+    Ok((status, response.bytes().await.map_err(failed)?))
 }
 
-/// There is no such event; what was searched for it, if that is more than one look.
-pub(crate) fn no_event(selector: &str, searched: Option<&str>) -> Failure {
-    let failure = Failure::new(Exit::NotFound, "no-event", format!("there is no event `{selector}`"));
-    let failure = match searched {
-        Some(searched) => failure.line("why", searched),
-        None => failure,
+async fn ask_here(api: &LocalApi, url: &Url, call: &Call<'_>) -> Result<(StatusCode, Bytes)> {
+    let target = match url.query() {
+        Some(query) => format!("{}?{query}", url.path()),
+        None => url.path().to_owned(),
     };
-    failure.fix(
-        "see which there are:   hookstead events\n\
-         an event is named by its short id, its id, @ for the newest, or SOURCE:PROVIDER-ID",
-    )
-}
-
-/// Several events have this name.
-pub(crate) fn ambiguous(selector: &str, choices: &[Choice]) -> Failure {
-    let message = format!("`{selector}` names {} events, each under a scope of its own", choices.len());
-    let line = |choice: &Choice| {
-        let Choice { short_id, scope, received_at } = choice;
-        format!("{short_id}   scope {}, received {received_at}", printable(scope))
-    };
-    let lines: Vec<String> = choices.iter().map(line).collect();
-    let first = choices.first().map_or("0001", |choice| &choice.short_id);
-    Failure::new(Exit::Usage, "ambiguous", message)
-        .line("one of", lines.join("\n"))
-        .fix(format!("name it by its short id:   hookstead events show {first}"))
-}
-
-/// The processor of its source cannot read it.
-pub(crate) fn unreadable(selector: &str, why: &str) -> Failure {
-    Failure::new(
-        Exit::Refused,
-        "unreadable",
-        format!("`{selector}` cannot be processed, and no run was recorded"),
-    )
-    .line("why", why)
-    .fix(format!("look at it:   hookstead events body {selector}"))
-}
-
-/// The receipt of an earlier run is damaged.
-pub(crate) fn receipt_damaged(why: &str) -> Failure {
-    Failure::new(Exit::Refused, "receipt-damaged", why).fix(
-        "find everything that is damaged:   hookstead store check\nor process the event under another name",
-    )
-}
-
-/// Nobody knows how the source's events are processed.
-pub(crate) fn not_configured(why: &str) -> Failure {
-    Failure::new(Exit::Refused, "source-not-configured", why)
-        .fix("add the source to the configuration, or name the configuration with --config FILE")
-}
-
-/// Its body was erased.
-pub(crate) fn erased(selector: &str) -> Failure {
-    Failure::new(Exit::NotFound, "erased", format!("the body of `{selector}` was erased by retention"))
-        .fix(format!("what remains of it:   hookstead events show {selector}"))
-}
-
-/// The stored bytes do not fit their digest.
-pub(crate) fn damaged(selector: &str) -> Failure {
-    Failure::new(Exit::Failed, "damaged", format!("what is stored of `{selector}` does not fit its digest"))
-        .fix("find everything that is damaged:   hookstead store check")
+    let body = call.body.as_ref().map_or_else(Bytes::new, |body| body.to_string().into());
+    Ok(api.answer(call.method.clone(), &target, body).await?)
 }
 
 fn token(data: &Path) -> Result<Option<String>> {

@@ -5,16 +5,20 @@
 mod cli;
 mod client;
 mod cmd;
+mod config_text;
+mod destinations_file;
 mod failure;
 mod last_sent;
 mod output;
 mod place;
 mod post;
 mod reader;
+mod refusal;
 mod running;
 mod sample;
 mod secrets;
 mod variation;
+mod work;
 
 use std::process::ExitCode;
 

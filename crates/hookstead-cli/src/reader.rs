@@ -17,7 +17,7 @@ use crate::cmd::runtime;
 use crate::place::PlaceArgs;
 use crate::running::Running;
 use offline::Offline;
-pub(crate) use offline::{open as open_store, reads_beside_owner, refused};
+pub(crate) use offline::{exists as store_exists, open as open_store, reads_beside_owner, refused};
 
 /// Which inbox is read.
 #[derive(Clone, Debug, Default, Args)]
@@ -27,7 +27,7 @@ pub(crate) struct WhereArgs {
     #[arg(long, value_name = "URL")]
     server: Option<String>,
     #[command(flatten)]
-    place: PlaceArgs,
+    pub(crate) place: PlaceArgs,
 }
 
 /// Which events are listed.
@@ -66,7 +66,7 @@ pub(crate) fn receipt(args: &WhereArgs, selector: &str) -> Result<ReceiptView> {
 }
 
 /// The server that is to be asked, if there is one.
-fn server(args: &WhereArgs, config: &Config) -> Result<Option<String>> {
+pub(crate) fn server(args: &WhereArgs, config: &Config) -> Result<Option<String>> {
     match &args.server {
         Some(server) => Ok(Some(server.clone())),
         None => Ok(Running::find(config)?.map(|running| running.admin)),

@@ -50,7 +50,8 @@ fn not_listening(config: &Config, pid: u32) -> Failure {
         .fix("wait until it has started or ended, or name a server with --server URL")
 }
 
-fn none_running(config: &Config) -> Failure {
+/// No server has the store of a configuration open.
+pub(crate) fn none_running(config: &Config) -> Failure {
     Failure::new(Exit::Unreachable, "not-reachable", format!("no server runs on {}", config.store.url))
         .fix("start one in another terminal:  hookstead serve\nor name its address:            --to URL")
 }

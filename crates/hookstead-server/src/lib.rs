@@ -28,4 +28,4 @@ pub use intake::{IntakeOptions, intake};
 pub use open::{answers, open_inbox};
 pub use owed::owed;
 pub use problem::Problem;
-pub use run::{RunOutcome, Server, ServerFacts, StartError, termination};
+pub use run::{LocalApi, RunOutcome, Server, ServerFacts, StartError, termination};

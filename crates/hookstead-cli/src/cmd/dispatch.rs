@@ -3,7 +3,10 @@
 use anyhow::Result;
 
 use crate::cli::{Cli, Verb};
-use crate::cmd::{completions, config, demo, events, overview, replay, send, serve, sign, store, token};
+use crate::cmd::{
+    completions, config, deliveries, demo, destinations, events, overview, redeliveries, replay, send, serve,
+    sign, store, tail, token,
+};
 
 /// Runs the verb; without one, prints the overview.
 pub(crate) fn run(cli: &Cli) -> Result<()> {
@@ -13,8 +16,12 @@ pub(crate) fn run(cli: &Cli) -> Result<()> {
         Some(Verb::Serve(args)) => serve::run(args),
         Some(Verb::Send(args)) => send::run(args),
         Some(Verb::Events(args)) => events::run(args),
+        Some(Verb::Deliveries(args)) => deliveries::run(args),
+        Some(Verb::Redeliveries(args)) => redeliveries::run(args),
         Some(Verb::Replay(args)) => replay::run(args),
         Some(Verb::Sign(args)) => sign::run(args),
+        Some(Verb::Destinations(args)) => destinations::run(args),
+        Some(Verb::Tail(args)) => tail::run(args),
         Some(Verb::Store(args)) => store::run(args),
         Some(Verb::Config(args)) => config::run(args),
         Some(Verb::Token(args)) => token::run(args),

@@ -2,23 +2,26 @@
 
 mod body;
 mod list;
+mod redeliver;
 mod show;
 
 use anyhow::Result;
 use clap::{Args, Subcommand};
+pub(super) use list::{provider_id, state};
 
 const EXAMPLES: &str = "\
 Examples:
-  hookstead events                       the newest ones
-  hookstead events show @                the newest one, with everything that is known of it
-  hookstead events show stripe:evt_123   by the provider's id
-  hookstead events body @ | jq .         exactly the bytes that came";
+  hookstead events                        the newest ones
+  hookstead events show @                 the newest one, with everything that is known of it
+  hookstead events show stripe:evt_123    by the provider's id
+  hookstead events body @ | jq .          exactly the bytes that came
+  hookstead events redeliver @ --to app   to a destination, again";
 
 /// How an event is named, for every verb that takes one.
 const SELECTOR: &str = "\
 An event is named by its short id (0001), its id (a UUID), @ for the newest, or SOURCE:PROVIDER-ID.";
 
-/// Look at events: list, show one, get its body
+/// Look at events: list, show one, get its body, deliver it again
 #[derive(Debug, Args)]
 #[command(before_help = EXAMPLES, after_help = SELECTOR, args_conflicts_with_subcommands = true)]
 pub(crate) struct Events {
@@ -33,6 +36,7 @@ enum EventsVerb {
     List(list::List),
     Show(show::Show),
     Body(body::Body),
+    Redeliver(redeliver::Redeliver),
 }
 
 pub(crate) fn run(args: &Events) -> Result<()> {
@@ -41,5 +45,6 @@ pub(crate) fn run(args: &Events) -> Result<()> {
         Some(EventsVerb::List(args)) => list::run(&args.list),
         Some(EventsVerb::Show(args)) => show::run(args),
         Some(EventsVerb::Body(args)) => body::run(args),
+        Some(EventsVerb::Redeliver(args)) => redeliver::run(args),
     }
 }

@@ -15,8 +15,8 @@ use hookstead_server::{Config, answers, owed};
 use hookstead_store::{OpenError, OpenOptions};
 
 use super::EventQuery;
-use crate::client::{ambiguous, erased, no_event, no_source};
 use crate::failure::{Exit, Failure};
+use crate::refusal::{ambiguous, erased, no_event, no_source};
 use crate::sample::now;
 
 /// An open store; `None` where none was made yet, which reads like an empty one.
@@ -112,7 +112,7 @@ pub(crate) fn reads_beside_owner(config: &Config) -> bool {
 }
 
 /// Whether the store of a configuration was ever made.
-pub(super) fn exists(config: &Config) -> bool {
+pub(crate) fn exists(config: &Config) -> bool {
     store_path(&config.store.url).is_some_and(Path::exists)
 }
 

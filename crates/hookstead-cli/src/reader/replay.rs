@@ -10,7 +10,7 @@ use hookstead_server::runs::{self, RunError};
 use hookstead_server::{Config, StartError, open_inbox};
 
 use super::offline::{exists, not_found, refused};
-use crate::client::{damaged, erased, no_event, not_configured, receipt_damaged, unreadable};
+use crate::refusal::{damaged, erased, no_event, not_configured, receipt_damaged, unreadable};
 
 /// Processes the event and closes the inbox.
 pub(super) fn offline(config: &Config, selector: &str, run: &RunName) -> Result<RunView> {

@@ -3,7 +3,7 @@
 use crate::terminal::Terminal;
 
 /// Every verb, as it is typed. A verb that is missing here fails the first test.
-const VERBS: [&str; 19] = [
+const VERBS: [&str; 40] = [
     "",
     "serve",
     "demo",
@@ -13,6 +13,27 @@ const VERBS: [&str; 19] = [
     "events list",
     "events show",
     "events body",
+    "events redeliver",
+    "tail",
+    "destinations",
+    "destinations list",
+    "destinations show",
+    "destinations add",
+    "destinations pause",
+    "destinations resume",
+    "destinations secret",
+    "destinations remove",
+    "deliveries",
+    "deliveries list",
+    "deliveries show",
+    "deliveries redeliver",
+    "deliveries done",
+    "deliveries hold",
+    "deliveries release",
+    "redeliveries",
+    "redeliveries list",
+    "redeliveries show",
+    "redeliveries cancel",
     "replay",
     "store",
     "store check",

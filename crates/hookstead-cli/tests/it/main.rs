@@ -7,8 +7,10 @@
 
 mod cases;
 mod conformance;
+mod deliveries;
 mod delivery_kills;
 mod demo;
+mod destinations;
 mod disk_faults;
 mod failstop;
 mod framing;
@@ -26,6 +28,7 @@ mod replay;
 mod send;
 mod senders;
 mod storms;
+mod tail;
 mod terminal;
 mod traced;
 mod verbs;

@@ -1,7 +1,7 @@
 //! A refusal of the API, with words about the one case.
 
 use axum::response::{IntoResponse, Response};
-use hookstead::core::{Event, StoreError};
+use hookstead::core::{Event, QueryError, StoreError};
 use hookstead::{ReplayError, Unavailable};
 
 use crate::lookup::LookupError;
@@ -49,6 +49,12 @@ impl From<Problem> for ApiError {
 
 impl From<StoreError> for ApiError {
     fn from(error: StoreError) -> Self {
+        // A cursor that this store never gave is the asker's mistake, and only the store can tell.
+        if let StoreError::Backend { source, .. } = &error
+            && let Some(query) = source.downcast_ref::<QueryError>()
+        {
+            return Self::new(Problem::Query, query.to_string());
+        }
         let problem = match &error {
             StoreError::Busy { .. } | StoreError::Full { .. } => Problem::Busy,
             StoreError::Corrupt { .. } => Problem::Damaged,

@@ -1,5 +1,6 @@
 //! A server as a whole: putting it together, running it, ending it.
 
+mod local;
 mod loops;
 mod outcome;
 mod parts;
@@ -7,6 +8,7 @@ mod redeliverer;
 mod reload;
 mod server;
 
+pub use local::LocalApi;
 pub use outcome::{RunOutcome, ServerFacts, StartError};
 pub(crate) use reload::{ReloadError, Reloader};
 pub use server::{Server, termination};

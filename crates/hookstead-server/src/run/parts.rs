@@ -153,7 +153,30 @@ pub(super) fn start_admin(
     addresses: Addresses,
     shared: Shared,
 ) -> Task {
-    let api = Api {
+    let api = api(config, inbox, tokens, addresses, shared);
+    let service = TowerToHyperService::new(router(Arc::new(api)));
+    let answer = move |request: Request<Incoming>, _peer| {
+        let answered = service.call(request);
+        // A router cannot fail: what goes wrong in it is an answer.
+        async move { answered.await.unwrap_or_else(|never| match never {}) }
+    };
+    let (stop, stopped) = watch::channel(Stop::default());
+    let connections = Connections::new(ADMIN_CONNECTIONS_MAX, None, Networks::default());
+    let half_closed = HalfClosed::Gone;
+    let listening =
+        Listening { listener, connections, share: Share::alone(), times: times(config), half_closed };
+    Task { stop, handle: tokio::spawn(serve(listening, answer, stopped)) }
+}
+
+/// What the handlers of the API share.
+pub(super) fn api(
+    config: &Config,
+    inbox: &Inbox,
+    tokens: Tokens,
+    addresses: Addresses,
+    shared: Shared,
+) -> Api {
+    Api {
         inbox: inbox.clone(),
         reads: Places::new(READS_MAX),
         changes: Places::new(CHANGES_MAX),
@@ -168,17 +191,5 @@ pub(super) fn start_admin(
         stop: shared.intake_stop,
         intake: addresses.intake,
         public_url: config.server.public_url.clone(),
-    };
-    let service = TowerToHyperService::new(router(Arc::new(api)));
-    let answer = move |request: Request<Incoming>, _peer| {
-        let answered = service.call(request);
-        // A router cannot fail: what goes wrong in it is an answer.
-        async move { answered.await.unwrap_or_else(|never| match never {}) }
-    };
-    let (stop, stopped) = watch::channel(Stop::default());
-    let connections = Connections::new(ADMIN_CONNECTIONS_MAX, None, Networks::default());
-    let half_closed = HalfClosed::Gone;
-    let listening =
-        Listening { listener, connections, share: Share::alone(), times: times(config), half_closed };
-    Task { stop, handle: tokio::spawn(serve(listening, answer, stopped)) }
+    }
 }

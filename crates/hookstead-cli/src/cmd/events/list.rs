@@ -87,7 +87,7 @@ fn row(event: &EventView, now: Timestamp) -> [String; 7] {
 const PROVIDER_ID_CHARACTERS: usize = 48;
 
 /// The provider's id for people.
-pub(super) fn provider_id(event: &EventView) -> String {
+pub(in crate::cmd) fn provider_id(event: &EventView) -> String {
     match (&event.provider_event_id, &event.provider_event_id_base64) {
         (Some(id), _) => printable(id),
         (None, Some(base64)) => format!("base64:{base64}"),
@@ -110,7 +110,7 @@ fn age(committed_at: &str, now: Timestamp) -> String {
 }
 
 /// What became of an event so far, in a few words.
-pub(super) fn state(event: &EventView) -> String {
+pub(in crate::cmd) fn state(event: &EventView) -> String {
     let mut parts = vec![if event.erased_at.is_some() { "erased".to_owned() } else { "stored".to_owned() }];
     parts.extend(deliveries(&event.deliveries));
     for (count, one, many) in

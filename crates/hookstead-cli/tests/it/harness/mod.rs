@@ -10,6 +10,7 @@ mod project;
 mod random;
 mod request;
 mod server;
+mod target;
 mod tmpfs;
 
 pub(crate) use acknowledged::{Events, Losses, check_all};
@@ -22,4 +23,5 @@ pub(crate) use project::{Project, StoreKind};
 pub(crate) use random::Random;
 pub(crate) use request::{Request, SECRET, SOURCE, signature, unix_time};
 pub(crate) use server::{Server, send_signal};
+pub(crate) use target::Target;
 pub(crate) use tmpfs::Tmpfs;

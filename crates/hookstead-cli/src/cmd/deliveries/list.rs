@@ -1,0 +1,109 @@
+//! `hookstead deliveries list`.
+
+use anyhow::Result;
+use clap::{Args, ValueEnum};
+use hookstead_server::api::view::{DeliveriesView, DeliveryView};
+
+use super::show::state;
+use crate::client::Call;
+use crate::output::{self, printable};
+use crate::reader::WhereArgs;
+use crate::work;
+
+const EXAMPLES: &str = "\
+Examples:
+  hookstead deliveries list --state dead
+  hookstead deliveries list --event 0001
+  hookstead deliveries list --destination app --json | jq -r '.deliveries[].id'";
+
+const JSON: &str = "\
+JSON: {\"deliveries\": [DELIVERY], \"next\", \"cursor\"}. DELIVERY is as in `hookstead deliveries show --json`, without \
+its log. next is given if there is more: call again with --after NEXT.";
+
+/// List deliveries, the newest first
+#[derive(Debug, Args)]
+#[command(before_help = EXAMPLES, after_help = JSON)]
+pub(super) struct List {
+    #[command(flatten)]
+    pub(super) list: ListArgs,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ListArgs {
+    /// Only of this event.
+    #[arg(long, value_name = "EVENT")]
+    event: Option<String>,
+    /// Only to this destination.
+    #[arg(long, value_name = "NAME")]
+    destination: Option<String>,
+    /// Only those in this state.
+    #[arg(long, value_name = "STATE", value_enum)]
+    state: Option<StateWord>,
+    /// How many.
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    limit: u16,
+    /// Continue after a page: what its `next` said.
+    #[arg(long, value_name = "CURSOR")]
+    after: Option<String>,
+    /// Print one JSON document.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    place: WhereArgs,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum StateWord {
+    Waiting,
+    Leased,
+    Done,
+    Dead,
+    Held,
+}
+
+impl StateWord {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Waiting => "waiting",
+            Self::Leased => "leased",
+            Self::Done => "done",
+            Self::Dead => "dead",
+            Self::Held => "held",
+        }
+    }
+}
+
+pub(super) fn run(args: &ListArgs) -> Result<()> {
+    let call = Call::get(&["v1", "deliveries"])
+        .with("event", args.event.as_deref())
+        .with("destination", args.destination.as_deref())
+        .with("state", args.state.map(StateWord::as_str))
+        .with("limit", Some(args.limit))
+        .with("cursor", args.after.as_deref())
+        .about(args.event.as_deref().unwrap_or("these deliveries"));
+    let list = work::with(&args.place, async |client| client.ask(call).await)?;
+    let list = list.unwrap_or(DeliveriesView { deliveries: Vec::new(), next: None, cursor: None });
+    if args.json { output::json(&list) } else { print(&list) }
+}
+
+fn print(list: &DeliveriesView) -> Result<()> {
+    if list.deliveries.is_empty() {
+        return output::talk("no deliveries. See who gets events: hookstead destinations");
+    }
+    let header = ["DELIVERY", "SOURCE", "TYPE", "ATTEMPTS", "STATE"];
+    output::table(header, list.deliveries.iter().map(row).collect())?;
+    match &list.next {
+        Some(next) => output::talk(format_args!("more: add --after {next}")),
+        None => Ok(()),
+    }
+}
+
+fn row(delivery: &DeliveryView) -> [String; 5] {
+    [
+        delivery.id.clone(),
+        delivery.source.clone(),
+        printable(delivery.event_type.as_deref().unwrap_or("-")),
+        delivery.attempts.to_string(),
+        state(delivery),
+    ]
+}

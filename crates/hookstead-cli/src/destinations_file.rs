@@ -1,0 +1,132 @@
+//! The file in which the destinations stand, changed with care: what would be wrong is refused before it is written, a
+//! running server takes the change over at once, and what the server refuses is taken back.
+
+use std::fs::{self, File, OpenOptions, Permissions};
+use std::io::{ErrorKind, Write};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use hookstead_server::api::view::ReloadView;
+use hookstead_server::config::ConfigErrors;
+use hookstead_server::{Config, folder};
+
+use crate::client::{Call, Client};
+use crate::cmd::runtime;
+use crate::failure::{Exit, Failure};
+use crate::running::Running;
+
+/// The file as it was read.
+pub(crate) struct DestinationsFile {
+    path: PathBuf,
+    /// What is in it; nothing if it is not there yet.
+    pub(crate) text: String,
+    config: Config,
+}
+
+/// What became of a change.
+pub(crate) struct Changed {
+    /// The configuration with the change.
+    pub(crate) config: Config,
+    /// What the running server made of it; `None` if none runs.
+    pub(crate) reloaded: Option<ReloadView>,
+}
+
+impl DestinationsFile {
+    /// Reads the file of a configuration.
+    pub(crate) fn of(config: Config) -> Result<Self> {
+        let path = config.destinations_file();
+        // A link is followed, so that it stays one.
+        let path = fs::canonicalize(&path).unwrap_or(path);
+        let text = read(&path)?;
+        Ok(Self { path, text, config })
+    }
+
+    /// The file.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Puts another text in its place, and has the running server take it over. If either refuses, nothing is changed.
+    pub(crate) fn change(self, text: &str) -> Result<Changed> {
+        let config = self.config.with_text(text).map_err(|errors| refused(&errors))?;
+        if read(&self.path)? != self.text {
+            let message = format!("{} was changed by somebody else meanwhile", self.path.display());
+            return Err(Failure::new(Exit::Failed, "changed-meanwhile", message)
+                .fix("call this again")
+                .into());
+        }
+        let running = Running::find(&self.config)?;
+        write(&self.path, text)?;
+        let Some(running) = running else { return Ok(Changed { config, reloaded: None }) };
+        match reload(&self.config, &running) {
+            Ok(reloaded) => Ok(Changed { config, reloaded: Some(reloaded) }),
+            Err(error) => {
+                self.take_back()?;
+                Err(error.context("the change was taken back: the running server did not take it over"))
+            }
+        }
+    }
+
+    fn take_back(&self) -> Result<()> {
+        if self.text.is_empty() {
+            return fs::remove_file(&self.path).with_context(|| format!("remove {}", self.path.display()));
+        }
+        write(&self.path, &self.text)
+    }
+}
+
+fn reload(config: &Config, running: &Running) -> Result<ReloadView> {
+    let client = Client::at(&running.admin, &config.data)?;
+    let call = Call::post(&["v1", "reload"], &serde_json::Value::Null)?.about("the configuration");
+    runtime()?.block_on(client.ask(call))
+}
+
+fn read(path: &Path) -> Result<String> {
+    match fs::read_to_string(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(String::new()),
+        read => read.with_context(|| format!("read {}", path.display())),
+    }
+}
+
+/// Replaces the file as a whole. One that is new is its owner's alone.
+fn write(path: &Path, text: &str) -> Result<()> {
+    let parent = path.parent().context("a file stands in a folder")?;
+    if !parent.exists() {
+        folder::prepare(parent)?;
+    }
+    let mode = fs::metadata(path).map_or(0o600, |metadata| metadata.permissions().mode() & 0o7777);
+    let new = path.with_extension(format!("toml.{}.new", std::process::id()));
+    let replace = || -> std::io::Result<()> {
+        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new)?;
+        file.write_all(text.as_bytes())?;
+        file.set_permissions(Permissions::from_mode(mode))?;
+        file.sync_all()?;
+        fs::rename(&new, path)?;
+        File::open(parent)?.sync_all()
+    };
+    replace().map_err(|error| {
+        // What is left of the attempt is of no use; that it could not be removed says nothing new.
+        drop(fs::remove_file(&new));
+        let message = format!("cannot write {}: {error}", path.display());
+        Failure::new(Exit::Failed, "not-written", message)
+            .fix("nothing was changed; see that you may write there")
+            .into()
+    })
+}
+
+/// What is wrong with a text that was never written: without the lines, which are in no file.
+fn refused(errors: &ConfigErrors) -> Failure {
+    let mut problems = errors.problems().iter();
+    let first = problems.next();
+    let said =
+        first.map_or_else(|| "the configuration would be wrong".to_owned(), |first| first.what.clone());
+    let mut failure = Failure::new(Exit::Refused, "config", format!("{said}; nothing was changed"));
+    for problem in problems {
+        failure = failure.line("and", format!("{}: {}", problem.key, problem.what));
+    }
+    for problem in errors.problems().iter().filter(|problem| !problem.fix.is_empty()) {
+        failure = failure.fix(problem.fix.clone());
+    }
+    failure
+}
