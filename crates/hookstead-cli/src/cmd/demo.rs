@@ -1,7 +1,9 @@
 //! `hookstead demo`: the tour that ends by itself. Nothing in it is played: the server is this executable, the
 //! requests are signed and go over loopback, the kill is a SIGKILL, and every claim is checked.
 
+mod application;
 mod child;
+mod ending;
 mod story;
 mod telling;
 
@@ -20,13 +22,15 @@ Examples:
 
 const JSON: &str = "\
 JSON: one line a step: {\"step\", \"title\", \"ok\", \"ms\", \"detail\"}, and for a request \"status\" and \"expected\". The \
-steps are start, stored, retry, altered, stale, conflict, kill, restart, kept, retry-after-kill. The last line is \
+steps are start, stored, retry, altered, stale, conflict, kill, restart, kept, retry-after-kill, application, event, \
+dead, redelivered. The last line is \
 {\"step\": \"end\", \"ok\", \"ms\"}. If a step is not as it must be, the tour ends there with exit code 1.";
 
-/// Show the whole story in a temporary folder: stored, repeated, forged, stale, conflicting, killed, still there
+/// Show the whole story in a temporary folder: stored, forged, killed, still there, delivered
 ///
 /// Starts a server of its own, sends it real signed requests over loopback, kills it with SIGKILL, starts it
-/// again and shows that nothing was lost. Each answer is checked. Ends by itself and leaves nothing behind.
+/// again and shows that nothing was lost. Then an application gets an event, fails, is fixed, and gets it
+/// again. Each answer is checked. Ends by itself and leaves nothing behind.
 #[derive(Debug, Args)]
 #[command(before_help = EXAMPLES, after_help = JSON)]
 pub(crate) struct Demo {

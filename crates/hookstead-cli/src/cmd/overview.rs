@@ -4,11 +4,12 @@ use anyhow::Result;
 
 use crate::output::{self, BOLD, DIM};
 
-const FIRST: [(&str, &str); 5] = [
-    ("hookstead demo", "the whole story in a second: stored, repeated, forged, killed, still there"),
+const FIRST: [(&str, &str); 6] = [
+    ("hookstead demo", "the whole story in a second: stored, forged, killed, still there, delivered"),
     ("hookstead serve", "start an inbox on http://127.0.0.1:4665; no configuration is needed"),
     ("hookstead send stripe", "send it a signed sample from a second terminal"),
     ("hookstead events", "look at what came in"),
+    ("hookstead destinations", "who gets it: push, pull or a program"),
     ("hookstead help", "every verb; `hookstead help VERB` shows examples"),
 ];
 

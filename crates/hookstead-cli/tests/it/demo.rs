@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::terminal::Terminal;
 
 /// Step, and the status of its answer.
-const STEPS: [(&str, Option<u64>); 10] = [
+const STEPS: [(&str, Option<u64>); 14] = [
     ("start", None),
     ("stored", Some(202)),
     ("retry", Some(200)),
@@ -19,6 +19,10 @@ const STEPS: [(&str, Option<u64>); 10] = [
     ("restart", None),
     ("kept", None),
     ("retry-after-kill", Some(200)),
+    ("application", None),
+    ("event", Some(202)),
+    ("dead", Some(500)),
+    ("redelivered", Some(200)),
 ];
 
 #[test]

@@ -24,6 +24,7 @@ mod limits;
 mod lookup;
 mod overload;
 mod pull;
+mod readme;
 mod replay;
 mod send;
 mod senders;

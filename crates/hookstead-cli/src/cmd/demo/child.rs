@@ -14,7 +14,9 @@ use serde::Deserialize;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 use tokio::time::timeout;
+use toml::Value;
 
+use crate::config_text::with_table;
 use crate::failure::{Exit, Failure};
 
 /// A server on loopback is ready within tens of milliseconds; a disk that is busy may need seconds.
@@ -51,6 +53,15 @@ impl Stage {
         self.folder.close().context("remove the demo's temporary folder")
     }
 
+    /// Adds a destination to the configuration, for a server that takes it over.
+    pub(super) fn add_destination(&self, url: &str) -> Result<()> {
+        // Attempts without a wait between them: the tour is quick.
+        let retry = Value::from(vec!["0s"; 2]);
+        let keys = [("push", Value::from(url)), ("allow_private", Value::from(true)), ("retry", retry)];
+        let text = with_table(CONFIG, DESTINATION, &keys);
+        std::fs::write(self.config(), text).context("write the configuration")
+    }
+
     fn config(&self) -> PathBuf {
         self.path().join("hookstead.toml")
     }
@@ -69,6 +80,9 @@ impl Stage {
         Ok(())
     }
 }
+
+/// The destination of the tour.
+pub(super) const DESTINATION: &str = "app";
 
 /// Port 0 lets the system choose, so that the demo never meets a server that is at work. It stores little, so
 /// little room will do.

@@ -7,6 +7,7 @@ use hookstead_core::Timestamp;
 use hookstead_verify::{Registry, Secret, SignedRequest};
 
 use super::child::{Server, Stage};
+use super::ending::Ending;
 use super::telling::{Step, Telling};
 use crate::client::Client;
 use crate::output;
@@ -31,6 +32,8 @@ pub(super) async fn tell(telling: &Telling) -> Result<()> {
     let server = crash(telling, &stage, server).await?;
     telling.pause()?;
     remember(telling, &server, &cast, &event).await?;
+    telling.pause()?;
+    deliver(telling, &stage, &server, &cast).await?;
     server.kill().await?;
     stage.clear()?;
     telling.close(begun.elapsed())
@@ -155,6 +158,23 @@ async fn remember(telling: &Telling, server: &Server, cast: &Cast, event: &str) 
     };
     send(telling, &Sender::new(&server.ready.intake)?, retry).await?;
     Ok(())
+}
+
+/// An application fails, is fixed, and gets its dead letter.
+async fn deliver(telling: &Telling, stage: &Stage, server: &Server, cast: &Cast) -> Result<()> {
+    let ending = Ending::begin(telling, stage, server).await?;
+    let sample = cast.signer.sample(None, None, now())?;
+    let arriving = Request {
+        step: "event",
+        title: "another event arrives",
+        expected: 202,
+        meaning: "on disk, and owed to the application in the same commit",
+        signed: cast.signed(server, &sample, now())?,
+    };
+    let answer = send(telling, &Sender::new(&server.ready.intake)?, arriving).await?;
+    let event = answer.said.event.context("the answer names the event")?;
+    ending.fail(&event).await?;
+    ending.redeliver(&event, &sample.body).await
 }
 
 async fn start(telling: &Telling, stage: &Stage, step: &'static str, title: &'static str) -> Result<Server> {

@@ -81,7 +81,7 @@ impl Telling {
             output::took(took)
         ))?;
         for (label, command, what) in NEXT {
-            output::labelled(label, format_args!("{BOLD}{command:<26}{BOLD:#}{what}"))?;
+            output::labelled(label, format_args!("{BOLD}{command:<28}{BOLD:#}{what}"))?;
         }
         Ok(())
     }
@@ -91,10 +91,11 @@ impl Telling {
     }
 }
 
-const NEXT: [(&str, &str, &str); 4] = [
+const NEXT: [(&str, &str, &str); 5] = [
     ("next", "hookstead serve", "an inbox of your own; no configuration is needed"),
     ("", "hookstead send stripe", "in a second terminal: send it a signed sample"),
     ("", "hookstead events", "look at what came in"),
+    ("", "hookstead destinations add", "say who gets it"),
     ("", "hookstead config init", "write a configuration for your own providers"),
 ];
 

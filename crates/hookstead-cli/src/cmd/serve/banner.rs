@@ -32,7 +32,8 @@ pub(super) fn print(facts: &ServerFacts) -> Result<()> {
     match (facts.mode, facts.sources.is_empty()) {
         (Mode::Dev, _) => {
             row("try", "hookstead send stripe", "in a second terminal")?;
-            row("next", "hookstead config init", "for the secrets of your own providers")
+            row("next", "hookstead destinations add", "say who gets the events")?;
+            row("", "hookstead config init", "for the secrets of your own providers")
         }
         (Mode::Configured, true) => {
             row("next", "name a source in the configuration", "nothing is accepted without one")
