@@ -12,6 +12,7 @@ use serde::de::DeserializeOwned;
 
 use crate::destination::{Destination, DestinationOptions, LEASE_MARGIN};
 use crate::dispatch::{Engine, Job, work_one};
+use crate::ending::Ending;
 use crate::filter::{Filter, FilterError};
 use crate::inbox::Inbox;
 use crate::routes::ReconfigureError;
@@ -19,10 +20,6 @@ use crate::sink::{Delivering, Outgoing, Sink, Tried};
 
 /// How long a consumer that is stopped by a future lets its handlers work on.
 const STOP_DEADLINE: Duration = Duration::from_secs(30);
-
-/// What a handler returns when it is done with an event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Done;
 
 /// One event, given to a handler.
 #[derive(Clone, Debug)]
@@ -92,6 +89,17 @@ pub enum ConsumeError {
     /// The consumer could not be made known: its name is taken by a configured destination, or the store failed.
     #[error(transparent)]
     Register(#[from] ReconfigureError),
+    /// The handler ends with [`settle_with`](crate::settle_with), and the inbox is on another store.
+    #[error(
+        "a `{found}:` store cannot commit statements together with `done`: open the inbox on `{needed}:PATH`, or return \
+         `Done`"
+    )]
+    NoEffects {
+        /// The kind of store that it would take.
+        needed: &'static str,
+        /// The kind of store that it is.
+        found: &'static str,
+    },
 }
 
 /// A consumer that is being described; see [`Inbox::consume`].
@@ -187,20 +195,23 @@ impl Consume {
 
     /// Makes the consumer known and starts it. Events that it wants and that are accepted from now on are owed to it.
     ///
-    /// The event is done when the handler returns [`Done`]. If it returns an error or panics, the event is handled
+    /// The event is done when the handler returns [`Done`](crate::Done), or together with what it returns by
+    /// [`settle_with`](crate::settle_with). If it returns an error or panics, the event is handled
     /// again when the schedule says so, and is dead when the schedule has ended. A panic stops nothing else.
     /// Must be called on a tokio runtime with time.
     ///
     /// # Errors
     ///
     /// [`ConsumeError`]; nothing was started.
-    pub async fn run<H, F, E>(self, handler: H) -> Result<Consumer, ConsumeError>
+    pub async fn run<H, F, D, E>(self, handler: H) -> Result<Consumer, ConsumeError>
     where
         H: Fn(Delivered) -> F + Send + Sync + 'static,
-        F: Future<Output = Result<Done, E>> + Send + 'static,
+        F: Future<Output = Result<D, E>> + Send + 'static,
+        D: Ending,
         E: Display,
     {
         let inbox = self.inbox.clone();
+        check_store(D::STORE, inbox.store().facts().kind)?;
         let destination = self.destination()?;
         let route = inbox.add_consumed(destination).await?;
         let job = Job::new(route, Ok(Arc::new(Handler(handler))));
@@ -212,14 +223,15 @@ impl Consume {
     /// # Errors
     ///
     /// [`ConsumeError`]; nothing was started.
-    pub async fn run_until<H, F, E>(
+    pub async fn run_until<H, F, D, E>(
         self,
         stop: impl Future<Output = ()>,
         handler: H,
     ) -> Result<(), ConsumeError>
     where
         H: Fn(Delivered) -> F + Send + Sync + 'static,
-        F: Future<Output = Result<Done, E>> + Send + 'static,
+        F: Future<Output = Result<D, E>> + Send + 'static,
+        D: Ending,
         E: Display,
     {
         let mut consumer = self.run(handler).await?;
@@ -248,6 +260,13 @@ impl Consume {
     }
 }
 
+fn check_store(needed: Option<&'static str>, found: &'static str) -> Result<(), ConsumeError> {
+    match needed {
+        Some(needed) if needed != found => Err(ConsumeError::NoEffects { needed, found }),
+        _ => Ok(()),
+    }
+}
+
 /// A consumer that runs. Dropped without [`Consumer::stop`], it ends at once, as in a crash: what was being handled is
 /// handled again when its lease has expired.
 #[must_use = "a consumer that is dropped ends at once"]
@@ -272,16 +291,17 @@ impl Consumer {
 /// The sink that calls a handler.
 struct Handler<H>(H);
 
-impl<H, F, E> Sink for Handler<H>
+impl<H, F, D, E> Sink for Handler<H>
 where
     H: Fn(Delivered) -> F + Send + Sync,
-    F: Future<Output = Result<Done, E>> + Send,
+    F: Future<Output = Result<D, E>> + Send,
+    D: Ending,
     E: Display,
 {
     fn deliver<'a>(&'a self, outgoing: &'a Outgoing) -> Delivering<'a> {
         Box::pin(async move {
             match (self.0)(Delivered { outgoing: outgoing.clone() }).await {
-                Ok(Done) => Tried::done("handler-done"),
+                Ok(ending) => ending.tried(),
                 Err(error) => Tried::retry("handler-error", error.to_string()),
             }
         })

@@ -51,6 +51,9 @@ pub(crate) enum LaneName {
 /// The part of a batch that the other lane leaves to [`LaneName::Rest`] while it has that much: a quarter.
 const REST_SHARE: usize = 4;
 
+/// The most effects in one commit: each may take as long as the store lets it, and all wait for all.
+const EFFECTS_MAX: usize = 64;
+
 /// A write and whoever waits for it.
 pub(super) struct Entry {
     pub(super) write: Write,
@@ -126,7 +129,7 @@ impl Queue {
     /// Takes the next batch: never empty unless the queue is, each lane in its own order.
     pub(super) fn take_batch(&mut self, now: Timestamp) -> Vec<Entry> {
         self.pace.begin(now);
-        let mut batch = Batch { entries: Vec::new(), bytes: 0, limits: self.limits };
+        let mut batch = Batch { entries: Vec::new(), bytes: 0, effects: 0, limits: self.limits };
         let reserved = self.rest.entries.len().min(self.limits.batch_entries_max / REST_SHARE);
         batch.fill(&mut self.rest, reserved);
         batch.fill(&mut self.accepts, self.limits.batch_entries_max);
@@ -144,6 +147,7 @@ impl Queue {
 struct Batch {
     entries: Vec<Entry>,
     bytes: usize,
+    effects: usize,
     limits: CommitLimits,
 }
 
@@ -153,14 +157,22 @@ impl Batch {
             && let Some(next) = lane.entries.front()
         {
             let bytes = body_bytes(&next.write);
-            if !self.entries.is_empty() && self.bytes + bytes > self.limits.batch_bytes_max {
+            let effects = usize::from(has_effect(&next.write));
+            let is_full =
+                self.bytes + bytes > self.limits.batch_bytes_max || self.effects + effects > EFFECTS_MAX;
+            if !self.entries.is_empty() && is_full {
                 return;
             }
             self.bytes += bytes;
+            self.effects += effects;
             lane.bytes -= bytes;
             self.entries.extend(lane.entries.pop_front());
         }
     }
+}
+
+fn has_effect(write: &Write) -> bool {
+    matches!(write, Write::Settle(settle) if settle.verdict.effect().is_some())
 }
 
 fn body_bytes(write: &Write) -> usize {
@@ -175,7 +187,9 @@ fn body_bytes(write: &Write) -> usize {
 mod tests {
     use super::*;
     use crate::commit::pending::pending;
-    use hookstead_core::{Sweep, Write};
+    use hookstead_core::{
+        DeliveryId, DestinationNumber, Effect, EventId, LeaseToken, Settle, Sweep, Verdict,
+    };
 
     const NOW: Timestamp = Timestamp::from_secs(1);
 
@@ -226,6 +240,30 @@ mod tests {
             }));
         }
         assert_eq!(seen, (0..20).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn no_more_effects_share_a_commit_than_the_maximum() {
+        let limits = CommitLimits { batch_entries_max: 512, ..CommitLimits::default() };
+        let mut queue = Queue::new(limits);
+        let settle = || {
+            let delivery = DeliveryId {
+                event: EventId::from_bytes([1; 16]),
+                destination: DestinationNumber(1),
+                generation: 1,
+            };
+            let verdict = Verdict::DoneWith(Effect::new("sqlite", ()));
+            let settle = Settle { delivery, token: LeaseToken(1), verdict, attempt: None };
+            Entry { write: Write::Settle(Box::new(settle)), answer: pending().0 }
+        };
+        for _ in 0..EFFECTS_MAX + 1 {
+            assert!(queue.push(LaneName::Rest, settle(), NOW).is_ok());
+        }
+        push(&mut queue, LaneName::Rest, 1);
+        push(&mut queue, LaneName::Accepts, 10);
+        assert_eq!(queue.take_batch(NOW).len(), EFFECTS_MAX + 10, "the other lane does not wait");
+        assert_eq!(queue.take_batch(NOW).len(), 2);
+        assert!(queue.is_empty());
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The committer's threads: as many as the store allows batches in flight.
 
+use std::cell::Cell;
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -18,6 +19,11 @@ use crate::signals::Signals;
 
 /// How long the committer waits between two probes of a store that could not commit.
 const PROBE_INTERVAL: Duration = Duration::from_millis(250);
+
+thread_local! {
+    /// The committer whose store is carrying out a batch on this thread, by its address; 0: none. Effects run there.
+    static APPLYING: Cell<usize> = const { Cell::new(0) };
+}
 
 /// The queue in front of a store and the threads that empty it.
 pub(crate) struct Committer {
@@ -84,6 +90,7 @@ impl Committer {
 
     /// Queues a write. It will be committed also if nobody waits for it any more.
     pub(crate) fn submit(&self, lane: LaneName, write: Write) -> Result<Pending, Unavailable> {
+        self.shared.check_not_applying()?;
         let (answer, pending) = pending();
         let entry = Entry { write, answer };
         let now = self.shared.clock.now();
@@ -104,6 +111,7 @@ impl Committer {
     /// Queues writes behind one another without a gap, or none of them: they share a commit as far as they fit
     /// into one. Answers come in the same order.
     pub(crate) fn submit_all(&self, lane: LaneName, writes: Vec<Write>) -> Result<Vec<Pending>, Unavailable> {
+        self.shared.check_not_applying()?;
         let mut pendings = Vec::with_capacity(writes.len());
         let now = self.shared.clock.now();
         let idle = {
@@ -148,7 +156,9 @@ impl Committer {
         }
         self.shared.work.notify_all();
         let threads = std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
-        for thread in threads {
+        let here = std::thread::current().id();
+        // An effect may hold the last handle of its inbox: then it is this thread that closes it.
+        for thread in threads.into_iter().filter(|thread| thread.thread().id() != here) {
             if thread.join().is_err() {
                 tracing::error!("the committer panicked");
             }
@@ -266,7 +276,10 @@ impl Shared {
     }
 
     fn apply(&self, writes: &[Write]) -> Result<Vec<Written>, StoreError> {
-        let written = self.store.apply(writes, self.clock.now())?;
+        let outer = APPLYING.replace(self.address());
+        let written = self.store.apply(writes, self.clock.now());
+        APPLYING.set(outer);
+        let written = written?;
         if written.len() == writes.len() {
             tell(&self.news, writes, &written);
             self.signals.committed(writes, &written);
@@ -274,6 +287,18 @@ impl Shared {
         }
         let reason = format!("{} answers to {} writes", written.len(), writes.len());
         Err(StoreError::backend("commit a batch", reason))
+    }
+
+    /// Refuses what an effect asks of the inbox that runs it: it would wait for itself.
+    fn check_not_applying(&self) -> Result<(), Unavailable> {
+        if APPLYING.get() != self.address() {
+            return Ok(());
+        }
+        Err(Unavailable::Failed("an effect cannot write through the inbox whose commit it is part of".into()))
+    }
+
+    fn address(&self) -> usize {
+        std::ptr::from_ref(self).addr()
     }
 
     /// Notes a failure: damage concerns one record alone; after every other failure the store must prove

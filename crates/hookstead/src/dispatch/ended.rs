@@ -42,6 +42,7 @@ impl Ended {
         let again = |after| Verdict::Retry { at: due(&lease, policy, after, now) };
         match tried.verdict {
             TriedVerdict::Done => Self::settled(lease, Verdict::Done, Some(attempt)),
+            TriedVerdict::DoneWith(effect) => Self::settled(lease, Verdict::DoneWith(effect), Some(attempt)),
             TriedVerdict::Retry { after } => {
                 let verdict = again(after);
                 Self::settled(lease, verdict, Some(attempt))

@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use bytes::Bytes;
-use hookstead_core::{Event, Lease, SourceName, Timestamp};
+use hookstead_core::{Effect, Event, Lease, SourceName, Timestamp};
 
 /// An attempt that is being made.
 pub type Delivering<'a> = Pin<Box<dyn Future<Output = Tried> + Send + 'a>>;
@@ -80,6 +80,8 @@ impl Tried {
 pub enum TriedVerdict {
     /// The target has the event.
     Done,
+    /// The target has the event as soon as this is committed, together with `done`; if it fails, it is tried again.
+    DoneWith(Effect),
     /// It may be tried again.
     Retry {
         /// The shortest wait that the target asked for; it may lengthen the schedule's, never shorten it.

@@ -4,6 +4,7 @@
 mod comparison;
 mod consume;
 mod dispatch;
+mod effects;
 mod filters;
 mod receive;
 mod record;
