@@ -455,6 +455,13 @@ fn retry(section: &Section<'_>) -> Option<RetryPolicy> {
     if let Some(attempts) = attempts {
         policy.attempts_max = u32::try_from(attempts.value).unwrap_or(u32::MAX);
     }
+    let repeats = usize::try_from(policy.attempts_max).unwrap_or(usize::MAX) > policy.schedule_s.len();
+    if repeats && policy.schedule_s.last() == Some(&0) {
+        let what = "the last wait of the schedule is used again and again, and it is no wait at all";
+        let fix = "end the list with a wait of at least \"1s\", or lower max_attempts to its length";
+        section.findings.at(&section.key_span("retry"), &section.key("retry"), what, fix);
+        return None;
+    }
     if let Some(age) = age {
         policy.age_max_s = u32::try_from(age.value.as_secs()).unwrap_or(u32::MAX);
     }

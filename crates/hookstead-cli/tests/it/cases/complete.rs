@@ -26,6 +26,11 @@ const THEMES: &[&str] = &[
     "ack-semantics",
     "network-listen",
     "shutdown",
+    "lease-processing",
+    "retry-backoff",
+    "dead-letter",
+    "forward-http",
+    "forward-security",
 ];
 
 /// The modules that hold the tests.
@@ -33,12 +38,16 @@ const TESTS: &[&str] = &[
     include_str!("answers.rs"),
     include_str!("codings.rs"),
     include_str!("conflicts.rs"),
+    include_str!("dead_letters.rs"),
     include_str!("durable.rs"),
     include_str!("event_ids.rs"),
+    include_str!("forward.rs"),
     include_str!("http.rs"),
     include_str!("json_edge.rs"),
+    include_str!("leases.rs"),
     include_str!("network.rs"),
     include_str!("raw_body.rs"),
+    include_str!("retries.rs"),
     include_str!("secrets.rs"),
     include_str!("signatures.rs"),
     include_str!("timestamps.rs"),
@@ -56,7 +65,7 @@ fn every_case_is_run_or_put_off() {
         .filter(|case| THEMES.contains(&case.theme()))
         .map(|case| case.id().to_owned())
         .collect();
-    assert_eq!(wanted.len(), 73);
+    assert_eq!(wanted.len(), 94);
     let (run, put_off) = (run(), put_off());
     let both: Vec<_> = run.iter().filter(|id| put_off.contains_key(*id)).collect();
     assert!(both.is_empty(), "run and put off: {both:?}");

@@ -29,6 +29,20 @@ impl Admin {
         reply
     }
 
+    /// The answer to a `POST`, whatever it is; the body as JSON unless it is null.
+    pub(crate) fn post(&mut self, target: &str, body: &Value) -> Reply {
+        let body = if body.is_null() { Vec::new() } else { body.to_string().into_bytes() };
+        let request = Request::new("POST", target, &self.address)
+            .with("Authorization", &format!("Bearer {}", self.token))
+            .with_body(&body);
+        let reply = self.connection.exchange(&request.bytes()).expect("an answer");
+        if reply.closes() {
+            self.connection =
+                Connection::open(&self.address).expect("the admin listener accepts connections");
+        }
+        reply
+    }
+
     /// All events, over as many pages as it takes.
     pub(crate) fn events(&mut self) -> Vec<Value> {
         self.list("events")

@@ -38,7 +38,12 @@ impl Pushed {
 impl Target {
     /// Listens, and answers everything with this status and body.
     pub(crate) fn answering(status: u16, body: &[u8]) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        Self::answering_at(0, status, body)
+    }
+
+    /// The same at a port of the caller's choice.
+    pub(crate) fn answering_at(port: u16, status: u16, body: &[u8]) -> Self {
+        let listener = TcpListener::bind(("127.0.0.1", port)).expect("a port");
         let address = listener.local_addr().expect("it has one");
         let target = Self { address, state: Arc::default() };
         target.answer(status, body);
