@@ -26,8 +26,9 @@ pub const ANSWER_HEAD_BYTES_MAX: usize = 64 * 1024;
 /// Most header fields of an answer.
 pub const ANSWER_FIELDS_MAX: usize = 256;
 
-/// Most connections to one destination that are kept while nothing is pushed.
-pub const IDLE_CONNECTIONS_MAX: usize = 16;
+/// Most connections to one destination that are kept while nothing is pushed: as many as a destination may use at a
+/// time. Fewer would be opened and closed again and again between the attempts of a busy one.
+pub const IDLE_CONNECTIONS_MAX: usize = crate::destination::CONCURRENCY_MAX as usize;
 
 /// How long a connection is kept while nothing is pushed: less than the five seconds after which Node's
 /// server, the quickest of the common ones, closes it from its side.
@@ -103,13 +104,24 @@ impl IdleConnections {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         kept.push_front((connection, Instant::now()));
         kept.truncate(IDLE_CONNECTIONS_MAX);
+        // Those that have waited longest are behind; the last that is good ends the search.
+        while kept.back().is_some_and(has_waited_too_long) {
+            kept.pop_back();
+        }
     }
 
     fn newest(&self) -> Option<Connection> {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.retain(|(_, since)| since.elapsed() < IDLE_TIME_MAX);
+        if kept.front().is_some_and(has_waited_too_long) {
+            // All others have waited longer.
+            kept.clear();
+        }
         kept.pop_front().map(|(connection, _)| connection)
     }
+}
+
+fn has_waited_too_long((_, since): &(Connection, Instant)) -> bool {
+    since.elapsed() >= IDLE_TIME_MAX
 }
 
 /// What a failed exchange means.
