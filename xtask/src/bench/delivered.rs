@@ -8,6 +8,7 @@ use anyhow::{Context, Result, ensure};
 use serde::Serialize;
 
 use super::admin::Admin;
+use super::child::Server;
 use super::contestant::{Place, Ran};
 use super::hookstead;
 use super::load::{self, Plan};
@@ -49,11 +50,10 @@ pub(super) fn run(binary: &Path, place: &Place, plan: &Plan) -> Result<Ran> {
     );
     let server = hookstead::start_with(binary, place, &hookstead::sqlite(place), &destination)?;
     let meter = Meter::new(server.pid, &place.data())?;
-    let mut admin = Admin::connect(&server)?;
     let (begun, before) = (Instant::now(), meter.read()?);
     let load = load::run(server.address, plan, &|| meter.read())?;
     let loaded = Instant::now();
-    wait_until_done(&mut admin, &sink, load.expected_in_all)?;
+    wait_until_done(&server, &sink, load.expected_in_all)?;
     let (done, spent) = (Instant::now(), meter.read()?.since(&before));
     let seen = sink.stop()?;
     server.stop()?;
@@ -74,11 +74,17 @@ pub(super) fn run(binary: &Path, place: &Place, plan: &Plan) -> Result<Ran> {
     Ok(Ran { load, data_bytes: place.data_bytes()?, delivered: Some(delivered) })
 }
 
-fn wait_until_done(admin: &mut Admin, sink: &Sink, events: u64) -> Result<()> {
+fn wait_until_done(server: &Server, sink: &Sink, events: u64) -> Result<()> {
     let deadline = Instant::now() + DRAIN_TIME_MAX;
+    let mut asking = None;
     loop {
-        // Asking costs the server something: not before there may be an answer.
+        // Asking costs the server something, and it closes connections that nothing comes over: not before there may
+        // be an answer.
         if sink.requests() >= events {
+            let admin = match &mut asking {
+                Some(admin) => admin,
+                None => asking.insert(Admin::connect(server)?),
+            };
             let unfinished = &admin.get("/v1/destinations/sink")?["unfinished"];
             let counts: Option<Vec<u64>> = ["waiting", "leased", "dead", "held"]
                 .map(|state| unfinished[state].as_u64())
