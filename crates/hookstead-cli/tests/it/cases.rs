@@ -26,6 +26,7 @@ mod network;
 mod overrides;
 mod owed;
 mod play;
+mod pushed;
 mod raw_body;
 mod retries;
 mod secrets;

@@ -11,7 +11,7 @@ use super::case::{Case, hmac_hex, wire};
 use super::play::{find, play};
 use super::stage::Stage;
 use super::trace;
-use crate::harness::{Connection, Request, wait_until};
+use crate::harness::{Connection, Request, Target, wait_until};
 
 const SECRET: &str = "hookbox-test-secret-01";
 
@@ -69,7 +69,12 @@ fn b127_while_nothing_can_be_stored_nothing_is_acknowledged() {
 #[test]
 fn b129_a_blocked_log_delays_no_answer() {
     let case = Case::get("B129");
-    let stage = Stage::at(case.now()).source(&case.sources()[0]).variable("HOOKSTEAD_LOG", "debug");
+    // A target that never answers, and that everything is owed to.
+    let target = Target::answering(200, b"");
+    target.answer_raw(b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\nx-slow: ");
+    let push = format!("[destinations.app]\npush = \"{}\"\nallow_private = true\n", target.url());
+    let stage =
+        Stage::at(case.now()).source(&case.sources()[0]).toml(&push).variable("HOOKSTEAD_LOG", "debug");
     let (log, mut full) = pipe(stage.data());
     let server = stage.serve_logging_to(&log);
     let address = server.intake();

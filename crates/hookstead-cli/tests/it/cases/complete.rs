@@ -46,6 +46,7 @@ const TESTS: &[&str] = &[
     include_str!("json_edge.rs"),
     include_str!("leases.rs"),
     include_str!("network.rs"),
+    include_str!("pushed.rs"),
     include_str!("raw_body.rs"),
     include_str!("retries.rs"),
     include_str!("secrets.rs"),
