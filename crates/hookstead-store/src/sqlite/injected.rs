@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use hookstead_core::{
     Acceptance, AcceptanceFacts, Claim, DestinationNumber, EventSelector, Identity, Lease, Outcome,
-    ProviderEventId, Register, RetentionRule, RetryPolicy, Scope, Settle, SourceNumber, Store, StoreError,
-    Sweep, Swept, Timestamp, Verdict, Write, Written,
+    ProviderEventId, Register, RetentionRule, RetryPolicy, Scope, Settle, Settled, Settlement, SourceNumber,
+    Store, StoreError, Sweep, Swept, Timestamp, Verdict, Write, Written,
 };
 use rusqlite::Connection;
 
+use super::effect::sqlite_effect;
 use super::open::open_store;
 use super::store::SqliteStore;
 use super::sweep::EVENTS_LOOKED_AT_MAX;
@@ -80,6 +81,12 @@ fn with_writer(store: &SqliteStore, act: impl FnOnce(&mut Connection)) {
     act(writer.connection_for_tests().expect("the writer has a connection"));
 }
 
+/// Lets the database grow no more.
+fn full(connection: &mut Connection) {
+    let pages: i64 = connection.pragma_query_value(None, "page_count", |row| row.get(0)).unwrap();
+    connection.pragma_update(None, "max_page_count", pages).unwrap();
+}
+
 fn has_connection(store: &SqliteStore) -> bool {
     store.writer.lock().unwrap().connection_for_tests().is_some()
 }
@@ -105,10 +112,6 @@ fn an_unknown_failure_of_a_commit_poisons_and_duplicates_are_refused_too() {
 #[test]
 fn after_no_room_the_connection_is_dropped_and_a_probe_comes_before_the_next_write() {
     let Fixture { store, path, _folder } = fixture();
-    let full = |connection: &mut Connection| {
-        let pages: i64 = connection.pragma_query_value(None, "page_count", |row| row.get(0)).unwrap();
-        connection.pragma_update(None, "max_page_count", pages).unwrap();
-    };
     let probes = number(&path, "probes");
     with_writer(&store, full);
     let failed = accept(&store, "evt_1", 200_000);
@@ -201,12 +204,63 @@ fn counts_of_duplicates_are_bounded_in_memory() {
     assert!(ids[1..].iter().all(|id| seen(id) == 1));
 }
 
-#[test]
-fn a_search_for_what_may_be_erased_is_cut_and_goes_on() {
-    let Fixture { store, _folder, .. } = fixture();
+/// Makes the destination number 1 known.
+fn register_app(store: &SqliteStore) {
     let name = "app".parse().unwrap();
     let register = Register::Destination { name, fingerprint: "to".into(), retry: RetryPolicy::default() };
     store.apply(&[Write::Register(register)], NOW).unwrap();
+}
+
+/// The lease of a new event that is owed to it.
+fn lease(store: &SqliteStore, id: &str) -> Lease {
+    let Write::Accept(draft) = acceptance(store, id, 1) else { panic!("it is an accept") };
+    let facts = AcceptanceFacts { destinations: vec![DestinationNumber(1)], ..draft.facts().clone() };
+    let key = &store.facts().identity_key;
+    let owed = Acceptance::new(key, draft.identity().clone(), "x".into(), facts, [1; 10]);
+    let claim = Claim { destination: DestinationNumber(1), max: 1, lease_for: Duration::from_secs(9) };
+    let written = store.apply(&[Write::Accept(Box::new(owed)), Write::Claim(claim)], NOW).unwrap();
+    let Written::Claimed(leases) = &written[1] else { panic!("it is a claim") };
+    leases[0].clone()
+}
+
+#[test]
+fn an_effect_without_room_is_the_stores_failure_and_settles_nothing() {
+    let Fixture { store, path, _folder } = fixture();
+    register_app(&store);
+    let Lease { delivery, token, .. } = lease(&store, "evt_1");
+    for ignored in [false, true] {
+        with_writer(&store, full);
+        let effect = sqlite_effect(move |tx| {
+            tx.execute("CREATE TABLE IF NOT EXISTS app (bytes)", ()).or_else(|error| pass(ignored, error))?;
+            tx.execute("INSERT INTO app VALUES (zeroblob(200000))", ())
+                .or_else(|error| pass(ignored, error))?;
+            Ok(())
+        });
+        let settle = Settle { delivery, token, verdict: Verdict::DoneWith(effect), attempt: None };
+        let settle = Write::Settle(Box::new(settle));
+        let failed = store.apply(&[acceptance(&store, "evt_2", 1), settle.clone()], NOW);
+        assert!(matches!(failed, Err(StoreError::Full { .. })), "{failed:?}");
+        assert!(!has_connection(&store), "the connection is dropped");
+        assert_eq!(events(&store), 2, "nothing of the batch was kept");
+        store.probe(NOW).unwrap();
+        if ignored {
+            let done = Written::Settled(Settlement::Settled(Settled::Done));
+            assert_eq!(store.apply(&[settle], NOW).unwrap(), [done], "it is still the holder's");
+        }
+    }
+    let raw = Connection::open(&path).unwrap();
+    let rows: i64 = raw.query_row("SELECT count(*) FROM app", [], |row| row.get(0)).unwrap();
+    assert_eq!(rows, 1, "once, in the end");
+}
+
+fn pass(ignored: bool, error: rusqlite::Error) -> rusqlite::Result<usize> {
+    if ignored { Ok(0) } else { Err(error) }
+}
+
+#[test]
+fn a_search_for_what_may_be_erased_is_cut_and_goes_on() {
+    let Fixture { store, _folder, .. } = fixture();
+    register_app(&store);
     // Events that are owed to nobody are never finished; the one behind all of them is.
     let events = u64::from(EVENTS_LOOKED_AT_MAX) + 10;
     for first in (0..events).step_by(500) {
@@ -214,14 +268,7 @@ fn a_search_for_what_may_be_erased_is_cut_and_goes_on() {
         let batch: Vec<Write> = ids.map(|n| acceptance(&store, &format!("old_{n}"), 1)).collect();
         store.apply(&batch, NOW).unwrap();
     }
-    let Write::Accept(last) = acceptance(&store, "finished", 1) else { panic!("it is an accept") };
-    let facts = AcceptanceFacts { destinations: vec![DestinationNumber(1)], ..last.facts().clone() };
-    let last =
-        Acceptance::new(&store.facts().identity_key, last.identity().clone(), "x".into(), facts, [1; 10]);
-    let claim = Claim { destination: DestinationNumber(1), max: 1, lease_for: Duration::from_secs(9) };
-    let written = store.apply(&[Write::Accept(Box::new(last)), Write::Claim(claim)], NOW).unwrap();
-    let Written::Claimed(leases) = &written[1] else { panic!("it is a claim") };
-    let Lease { delivery, token, .. } = leases[0];
+    let Lease { delivery, token, .. } = lease(&store, "finished");
     let settle = Settle { delivery, token, verdict: Verdict::Done, attempt: None };
     store.apply(&[Write::Settle(Box::new(settle))], NOW).unwrap();
     let rule = RetentionRule {

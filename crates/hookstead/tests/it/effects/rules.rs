@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use hookstead::core::{RetryPolicy, StateName};
-use hookstead::store::OpenOptions;
-use hookstead::{ConsumeError, Done, Inbox, Unavailable, settle_with};
+use hookstead::core::{Claim, Lease, RetryPolicy, Settle, Settled, Settlement, StateName, Verdict};
+use hookstead::store::{OpenOptions, sqlite_effect};
+use hookstead::{ConsumeError, Destination, Done, Inbox, LeaseAnswer, LeaseWrite, Unavailable, settle_with};
 use rusqlite::Connection;
 
 use crate::scene::{Scene, start};
@@ -128,4 +128,25 @@ async fn an_effect_that_writes_through_its_own_inbox_is_told_so_and_waits_for_no
     let expected = "an effect cannot write through the inbox whose commit it is part of";
     assert_eq!(said, Unavailable::Failed(expected.into()).to_string());
     consumer.stop(GRACE).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_settle_with_an_effect_fails_on_a_store_that_has_none_and_its_neighbours_do_not() {
+    let scene = Scene::new([Destination::pull("worker".parse().unwrap())]);
+    scene.record("evt_1").await;
+    scene.record("evt_2").await;
+    let claim = Claim { destination: scene.number("worker"), max: 2, lease_for: Duration::from_secs(60) };
+    let leases = scene.inbox.claim(claim).await.unwrap();
+    let settle = |lease: &Lease, verdict| {
+        LeaseWrite::Settle(Settle { delivery: lease.delivery, token: lease.token, verdict, attempt: None })
+    };
+    let effect = Verdict::DoneWith(sqlite_effect(|_| Ok(())));
+    let changes = vec![settle(&leases[0], effect), settle(&leases[1], Verdict::Done)];
+    let answers = scene.inbox.change_leases(changes).await.unwrap();
+    assert!(
+        matches!(&answers[0], Err(Unavailable::Failed(why)) if why.contains("`memory:` store")),
+        "{answers:?}"
+    );
+    assert_eq!(answers[1], Ok(LeaseAnswer::Settled(Settlement::Settled(Settled::Done))));
+    assert_eq!((scene.count("worker", StateName::Leased), scene.count("worker", StateName::Done)), (1, 1));
 }
