@@ -112,6 +112,8 @@ pub(crate) fn sources(
             provider: provider.clone(),
             secrets: vec![secret],
             secret_references: vec![reference],
+            conf: BTreeMap::new(),
+            keys: BTreeMap::new(),
             tolerance_s: None,
             identity: if provider.has_id() { IdentityRule::Provider } else { IdentityRule::Body },
             event_type: None,

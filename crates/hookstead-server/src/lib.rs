@@ -9,6 +9,8 @@ mod descriptors;
 pub mod destination_secrets;
 pub mod dev;
 pub mod folder;
+mod given_keys;
+pub mod handed_secrets;
 mod intake;
 pub mod limits;
 mod listen;

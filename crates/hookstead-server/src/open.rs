@@ -2,9 +2,10 @@
 //! opens its inbox here, and so does a verb that has to do its work while no server runs.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use hookstead::store::OpenOptions;
-use hookstead::verify::Registry;
+use hookstead::verify::{KeySource, Registry};
 use hookstead::{Destination, Inbox, OnConflict, Source, SourceOptions};
 
 use crate::api::view::AnswersView;
@@ -12,6 +13,7 @@ use crate::config::{Config, DestinationConfig, Mode, SourceConfig, source_url};
 use crate::destination_secrets::DestinationSecrets;
 use crate::dev::{self, DevSecrets};
 use crate::folder::FolderError;
+use crate::handed_secrets::HandedSecrets;
 use crate::intake::answer::Policy;
 use crate::run::StartError;
 
@@ -22,6 +24,15 @@ use crate::run::StartError;
 ///
 /// [`StartError`]: a secret, a source or the store.
 pub fn open_inbox(config: &Config, intake: SocketAddr) -> Result<Inbox, StartError> {
+    open_with(config, intake, None)
+}
+
+/// As [`open_inbox`], with the keys that providers publish.
+pub(crate) fn open_with(
+    config: &Config,
+    intake: SocketAddr,
+    keys: Option<&Arc<dyn KeySource>>,
+) -> Result<Inbox, StartError> {
     let options = OpenOptions { free_bytes_min: config.store.min_free, ..OpenOptions::default() };
     let mut builder = Inbox::builder().store(&config.store.url).open_options(options);
     for destination in destinations(config)? {
@@ -29,15 +40,15 @@ pub fn open_inbox(config: &Config, intake: SocketAddr) -> Result<Inbox, StartErr
     }
     match config.mode {
         Mode::Configured => {
-            for source in configured_sources(config, intake)? {
+            for source in configured_sources(config, intake, keys)? {
                 builder = builder.source(source);
             }
         }
         Mode::Dev => {
-            let secrets = DevSecrets::open(&config.data)?;
+            let (secrets, none) = (DevSecrets::open(&config.data)?, HandedSecrets::default());
             for source in &dev::sources(&secrets, &config.read_from.environment, config.limits.body) {
                 // A provider nobody uses shall not show up as a source.
-                builder = builder.source_at_first_use(made(source, config, intake)?);
+                builder = builder.source_at_first_use(made(source, config, intake, &none, keys)?);
             }
         }
     }
@@ -45,8 +56,14 @@ pub fn open_inbox(config: &Config, intake: SocketAddr) -> Result<Inbox, StartErr
 }
 
 /// The sources of a configuration, ready for an inbox.
-pub(crate) fn configured_sources(config: &Config, intake: SocketAddr) -> Result<Vec<Source>, StartError> {
-    config.sources.iter().map(|source| made(source, config, intake)).collect()
+pub(crate) fn configured_sources(
+    config: &Config,
+    intake: SocketAddr,
+    keys: Option<&Arc<dyn KeySource>>,
+) -> Result<Vec<Source>, StartError> {
+    let waits = config.sources.iter().any(SourceConfig::awaits_secret);
+    let handed = if waits { HandedSecrets::read(&config.data)? } else { HandedSecrets::default() };
+    config.sources.iter().map(|source| made(source, config, intake, &handed, keys)).collect()
 }
 
 /// The destinations of a configuration, ready for an inbox. The secrets that they lack are made and kept.
@@ -56,16 +73,33 @@ pub(crate) fn destinations(config: &Config) -> Result<Vec<Destination>, FolderEr
     Ok(config.destinations.iter().map(made).collect())
 }
 
-fn made(source: &SourceConfig, config: &Config, intake: SocketAddr) -> Result<Source, StartError> {
+fn made(
+    source: &SourceConfig,
+    config: &Config,
+    intake: SocketAddr,
+    handed: &HandedSecrets,
+    keys: Option<&Arc<dyn KeySource>>,
+) -> Result<Source, StartError> {
     let url = source_url(source.name.as_str(), config.server.public_url.as_deref(), intake);
     let options = SourceOptions {
-        verify: source.verify_options(Some(url)),
+        verify: source.verify_options(Some(url), keys.cloned()),
         body_bytes_max: Some(source.body_bytes_max),
         on_conflict: source.on_conflict,
         success_status: source.success_status,
         success_body: source.success_body.clone(),
     };
-    let made = Source::new(source.name.clone(), source.provider.clone(), &source.secrets, options);
+    let (name, provider) = (source.name.clone(), source.provider.clone());
+    let made = match handed.get(name.as_str()).filter(|_| source.awaits_secret()) {
+        Some(secret) => Source::new(name, provider, std::slice::from_ref(secret), options),
+        None if source.awaits_secret() => {
+            tracing::warn!(
+                source.name = %name,
+                "no secret is configured: the first one that is handed over will be taken, until then no event is"
+            );
+            Source::awaiting_secret(name, provider, options)
+        }
+        None => Source::new(name, provider, &source.secrets, options),
+    };
     made.map_err(|error| StartError::Source { name: source.name.to_string(), error })
 }
 

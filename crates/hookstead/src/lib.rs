@@ -35,6 +35,8 @@ mod ending;
 mod error;
 pub mod filter;
 mod inbox;
+#[cfg(feature = "push")]
+pub mod keys;
 mod processor;
 mod receive;
 mod record;

@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use hookstead_core::{DestinationName, DestinationNumber, Register, Registered, SourceName, Write, Written};
+use hookstead_verify::{Secret, VerifierError};
 use tokio::sync::{Mutex, watch};
 
 use crate::commit::LaneName;
@@ -213,6 +214,26 @@ impl Inbox {
         let sources = sources.into_iter().map(|source| (source.name().to_string(), Arc::new(source)));
         self.routes().set(Routes { sources: sources.collect(), routes });
         Ok(())
+    }
+
+    /// Gives a source that [awaits](Source::awaits_secret) it the secret that its provider handed over. Whoever
+    /// calls has made the secret durable before. When it returns, no other secret is taken. `false` if the source
+    /// has one already, or is gone.
+    ///
+    /// # Errors
+    ///
+    /// [`VerifierError`]: the secret cannot be one of the provider's. The source goes on waiting.
+    pub async fn give_secret(&self, source: &SourceName, secret: &Secret) -> Result<bool, VerifierError> {
+        let _one_at_a_time = self.routes().changing.lock().await;
+        let before = self.routes().now();
+        let Some(known) = before.source(source.as_str()).filter(|known| known.awaits_secret()) else {
+            return Ok(false);
+        };
+        let given = Arc::new(known.with_secret(secret)?);
+        let mut sources = before.sources.clone();
+        sources.insert(source.to_string(), given);
+        self.routes().set(Routes { sources, routes: before.routes.clone() });
+        Ok(true)
     }
 
     /// As [`Inbox::reconfigure`], with the sources as they are.

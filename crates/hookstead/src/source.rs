@@ -36,6 +36,8 @@ struct Verified {
     hidden_headers: Vec<String>,
     /// For each secret how a request that it signed has proved itself, for people; last, for one that is not signed.
     proofs: Vec<String>,
+    /// Whether the provider has still to hand over the secret.
+    is_open: bool,
 }
 
 impl Verified {
@@ -46,7 +48,7 @@ impl Verified {
         let hints = (0..).map_while(|index| verifier.secret_hint(index));
         let signed = hints.map(|hint| format!("{name}, secret {hint}"));
         let proofs = signed.chain([format!("{name}, not signed")]).collect();
-        Self { verifier, hidden_headers, proofs }
+        Self { verifier, hidden_headers, proofs, is_open: false }
     }
 }
 
@@ -101,6 +103,35 @@ impl Source {
             options,
             number: OnceLock::new(),
         })
+    }
+
+    /// A source whose secret the provider hands over in its first request. Until it is kept and given by
+    /// [`Inbox::give_secret`](crate::Inbox::give_secret), no event is accepted.
+    ///
+    /// # Errors
+    ///
+    /// [`VerifierError`], above all for a provider that does not do this.
+    pub fn awaiting_secret(
+        name: SourceName,
+        provider: Arc<Provider>,
+        options: SourceOptions,
+    ) -> Result<Self, VerifierError> {
+        let verifier = Verifier::awaiting_secret(provider, options.verify.clone())?;
+        let way = Way::Verified(Box::new(Verified { is_open: true, ..Verified::new(verifier) }));
+        Ok(Self { name, way, options, number: OnceLock::new() })
+    }
+
+    /// Whether the provider has still to hand over the secret.
+    pub fn awaits_secret(&self) -> bool {
+        matches!(&self.way, Way::Verified(verified) if verified.is_open)
+    }
+
+    /// The same source with this secret.
+    pub(crate) fn with_secret(&self, secret: &Secret) -> Result<Self, VerifierError> {
+        let provider = self.provider().ok_or_else(|| VerifierError::NoHandover(self.name.to_string()))?;
+        let secrets = std::slice::from_ref(secret);
+        let source = Self::new(self.name.clone(), provider.clone(), secrets, self.options.clone())?;
+        Ok(Self { number: self.number.clone(), ..source })
     }
 
     /// A source that only [`Inbox::record`](crate::Inbox::record) can write to: no request is ever accepted

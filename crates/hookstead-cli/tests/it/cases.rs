@@ -32,6 +32,6 @@ mod retries;
 mod secrets;
 mod signatures;
 mod sketch;
-mod stage;
+pub(crate) mod stage;
 mod timestamps;
 pub(crate) mod trace;

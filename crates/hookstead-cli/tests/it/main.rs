@@ -15,6 +15,7 @@ mod disk_faults;
 mod failstop;
 mod framing;
 mod full_disk;
+mod handshakes;
 mod harness;
 mod help;
 mod kill_loop;

@@ -128,6 +128,18 @@ pub const KEYS: &[Key] = &[
     ),
     example(
         "sources.*",
+        "conf",
+        "{ verify_token = \"the one that I entered there\" }",
+        "what the provider's record asks for beside secrets; each a text or a reference as of a secret",
+    ),
+    example(
+        "sources.*",
+        "keys",
+        "{ KEY-ID = { file = \"key.pem\" } }",
+        "public keys by their ids, for a provider that shows them only to its customers",
+    ),
+    example(
+        "sources.*",
         "tolerance",
         "\"5m\"",
         "how far a signed time may be from ours; the provider's own if absent",

@@ -1,5 +1,6 @@
 //! The configuration: what may be written, how it is read, and what is said when it is wrong.
 
+mod conf;
 mod destinations;
 mod environment;
 mod keys;

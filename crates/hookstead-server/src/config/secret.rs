@@ -219,6 +219,25 @@ impl Lookup<'_> {
         }
     }
 
+    /// A text that may stand in the configuration itself, or where a reference says.
+    pub(crate) fn text(
+        &self,
+        section: &Section<'_>,
+        name: &str,
+        value: &Spanned<DeValue<'_>>,
+    ) -> Option<String> {
+        if let DeValue::String(text) = value.get_ref() {
+            return Some(text.to_string());
+        }
+        let resolved = reference(value.get_ref()).and_then(|reference| self.resolve(&reference));
+        let text = resolved.and_then(|secret| {
+            let text = std::str::from_utf8(secret.expose()).map(str::to_owned);
+            text.map_err(|_| fault("this is no text", ""))
+        });
+        text.map_err(|Fault { what, fix }| section.findings.at(&value.span(), &section.key(name), what, fix))
+            .ok()
+    }
+
     fn resolve(&self, reference: &SecretReference) -> Result<Secret, Fault> {
         let bytes = match reference {
             SecretReference::Environment(name) => self.of_variable(name)?,

@@ -1,5 +1,6 @@
 //! The configuration as text: a file to begin with, and what is in force with where each value came from.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::time::Duration;
 
@@ -132,6 +133,8 @@ impl Config {
         let entries = [
             Some(("provider", quoted(source.provider.name()))),
             secrets,
+            names_of("conf", &source.conf),
+            names_of("keys", &source.keys),
             tolerance.map(|tolerance| ("tolerance", quoted(&format_duration(tolerance)))),
             Some(("identity", quoted(&identity(&source.identity)))),
             source.event_type.as_ref().map(|place| ("type", quoted(&place.to_string()))),
@@ -163,6 +166,12 @@ pub(super) fn secrets(references: &[SecretReference]) -> Option<(&'static str, S
         [one] => Some(("secret", one.clone())),
         several => Some(("secrets", format!("[{}]", several.join(", ")))),
     }
+}
+
+/// Only which values there are: some of them are as good as secrets.
+fn names_of(key: &'static str, values: &BTreeMap<String, String>) -> Option<(&'static str, String)> {
+    let names: Vec<_> = values.keys().map(|name| format!("{name:?} = ..")).collect();
+    (!names.is_empty()).then(|| (key, format!("{{ {} }}", names.join(", "))))
 }
 
 fn identity(rule: &IdentityRule) -> String {

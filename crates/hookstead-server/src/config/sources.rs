@@ -1,21 +1,25 @@
 //! The tables `[sources.NAME]`: from text to a provider, secrets and a policy that are known to work together.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
 use hookstead::verify::{
-    IdentityRule, Provider, Registry, SchemeSpec, Secret, Template, Verifier, VerifierError, VerifyOptions,
+    IdentityRule, KeySource, Provider, Registry, SchemeSpec, Secret, Template, Verifier, VerifierError,
+    VerifyOptions,
 };
 use hookstead::{OnConflict, SourceName, SuccessBody};
 use http::HeaderValue;
 
+use super::conf;
 use super::keys::{SCHEME_KEYS, names};
 use super::problem::did_you_mean;
 use super::reader::Section;
 use super::secret::{FoundSecret, Lookup, SecretReference};
 use super::settings::RateLimit;
 use super::values::rate;
+use crate::given_keys::GivenKeys;
 use crate::limits::{BODY_BYTES_CEILING, SUCCESS_BODY_BYTES_MAX};
 
 /// The largest tolerance that a source may ask for.
@@ -32,6 +36,10 @@ pub struct SourceConfig {
     pub secrets: Vec<Secret>,
     /// Where the secrets are kept, in the same order.
     pub secret_references: Vec<SecretReference>,
+    /// What the provider's record asks for beside secrets.
+    pub conf: BTreeMap<String, String>,
+    /// Public keys by their ids, for a provider that shows them only to its customers.
+    pub keys: BTreeMap<String, String>,
     /// Instead of the provider's tolerance, in seconds.
     pub tolerance_s: Option<u32>,
     /// What identifies its events.
@@ -79,6 +87,8 @@ fn source(name: SourceName, section: &Section<'_>, surroundings: &Surroundings<'
     // Everything is read before anything is given up, so that all mistakes are told at once.
     let provider = provider(&name, section);
     let found = surroundings.lookup.secrets(section);
+    let conf = conf::texts(section, "conf", &surroundings.lookup);
+    let keys = conf::texts(section, "keys", &surroundings.lookup);
     let tolerance = section.duration("tolerance", Duration::ZERO..=TOLERANCE_MAX);
     let identity = section.parsed("identity", identity_rule);
     let event_type = section.parsed("type", |text| {
@@ -89,12 +99,14 @@ fn source(name: SourceName, section: &Section<'_>, surroundings: &Surroundings<'
     let rate = section.parsed("rate", rate);
     let success = section.integer("success_status", 200..=299);
     let success_body = success_body(section);
-    let (provider, found) = (provider?, found?);
+    let (provider, found, conf, keys) = (provider?, found?, conf?, keys?);
     let record_max = provider.body_bytes_max();
     let source = SourceConfig {
         name,
         secrets: found.iter().map(|found| found.secret.clone()).collect(),
         secret_references: found.iter().map(|found| found.reference.clone()).collect(),
+        conf,
+        keys,
         tolerance_s: tolerance.and_then(|at| u32::try_from(at.value.as_secs()).ok()),
         identity: identity.map_or(IdentityRule::Provider, |at| at.value),
         event_type: event_type.map(|at| at.value),
@@ -251,8 +263,18 @@ fn check_together(
         findings.at(&span, &section.key("body"), what, "");
         sound = false;
     }
-    let options = source.verify_options(None);
-    if let Err(error) = Verifier::new(provider.clone(), &source.secrets, options) {
+    if !source.keys.is_empty() && !provider.publishes_keys() {
+        let what = format!("{} signs with no keys of its own", provider.title());
+        findings.at(&section.key_span("keys"), &section.key("keys"), what, "remove it");
+        sound = false;
+    }
+    let options = source.verify_options(None, None);
+    let verifier = if source.awaits_secret() {
+        Verifier::awaiting_secret(provider.clone(), options)
+    } else {
+        Verifier::new(provider.clone(), &source.secrets, options)
+    };
+    if let Err(error) = verifier {
         report(&error, found, section);
         sound = false;
     }
@@ -279,20 +301,36 @@ fn report(error: &VerifierError, found: &[FoundSecret], section: &Section<'_>) {
         VerifierError::UselessTolerance(_) => {
             facts("tolerance", section.key_span("tolerance"), "remove it".to_owned());
         }
+        VerifierError::NoConf { key, .. } => {
+            facts("conf", section.span.clone(), format!("add conf = {{ {key} = \"..\" }}"));
+        }
+        VerifierError::UnknownConf { .. } => facts("conf", section.key_span("conf"), "remove it".to_owned()),
         VerifierError::NoIdentity(_) => facts("identity", section.span.clone(), String::new()),
         _ => facts("", section.span.clone(), String::new()),
     }
 }
 
 impl SourceConfig {
-    /// The options of its verifier; `url` is its public address, for providers that sign it.
-    pub(crate) fn verify_options(&self, url: Option<String>) -> VerifyOptions {
+    /// Whether its provider has to hand over the secret: it does that, and none is configured.
+    pub(crate) fn awaits_secret(&self) -> bool {
+        self.secrets.is_empty() && self.provider.hands_over_secret()
+    }
+
+    /// The options of its verifier; `url` is its public address, for providers that sign it, and `published` has
+    /// the keys of those that publish them.
+    pub(crate) fn verify_options(
+        &self,
+        url: Option<String>,
+        published: Option<Arc<dyn KeySource>>,
+    ) -> VerifyOptions {
+        let keys = || Arc::new(GivenKeys::new(self.keys.clone(), published)) as Arc<dyn KeySource>;
         VerifyOptions {
+            conf: self.conf.clone(),
+            key_source: self.provider.publishes_keys().then(keys),
             tolerance_s: self.tolerance_s,
             url,
             identity: self.identity.clone(),
             event_type: self.event_type.clone(),
-            ..VerifyOptions::default()
         }
     }
 }

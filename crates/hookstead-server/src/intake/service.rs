@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use hookstead::verify::RejectionClass;
+use hookstead::verify::{HandshakeAnswer, Reason, RejectionClass};
 use hookstead::{Health, Inbox, Incoming as IncomingRequest, Received, Refusal, Source, Unavailable};
 use http::header::{ALLOW, CONNECTION, EXPECT, HeaderName, HeaderValue, RETRY_AFTER};
 use http::request::Parts;
@@ -18,6 +18,7 @@ use tokio::sync::watch;
 use super::body::{BodyFault, BodyLimits, ReadBody, announced, read, skip};
 use super::budget::BodyBudget;
 use super::gate::{Gate, host};
+use super::handshake::Handshakes;
 use super::head::HeadCheck;
 use super::rate::retry_after_s;
 use super::route::{Mount, Route, route};
@@ -35,6 +36,8 @@ pub(crate) struct Intake {
     body_time: Duration,
     gate: Gate,
     setting: Setting,
+    /// Without it a handshake that asks for more than an answer is refused.
+    handshakes: Option<Arc<Handshakes>>,
     /// For what strangers cause.
     refusals: Throttle,
     /// For what the store causes: a flood of refusals must not hide it.
@@ -54,7 +57,7 @@ struct Refused<B> {
     problem: Problem,
     /// What is left of the request.
     rest: Rest<B>,
-    allow: Option<&'static str>,
+    allow: Option<String>,
     /// When there is room again, where that is known better than by the problem alone.
     retry_after_s: Option<u32>,
 }
@@ -74,6 +77,11 @@ impl<B> Refused<B> {
         Self { problem, rest, allow: None, retry_after_s: None }
     }
 
+    /// By its method, where these are taken.
+    fn method(allow: String, rest: Rest<B>) -> Self {
+        Self { allow: Some(allow), ..Self::new(Problem::Method, rest) }
+    }
+
     /// By the rate of its source, which takes one again after `wait`.
     fn over_rate(wait: Duration, rest: Rest<B>) -> Self {
         Self { retry_after_s: Some(retry_after_s(wait)), ..Self::new(Problem::Rate, rest) }
@@ -89,7 +97,13 @@ impl Intake {
         setting: Setting,
     ) -> Self {
         let (refusals, failures) = (Throttle::new(), Throttle::new());
-        Self { health: inbox.health(), inbox, budget, body_time, gate, setting, refusals, failures }
+        let (health, handshakes) = (inbox.health(), None);
+        Self { health, inbox, budget, body_time, gate, setting, handshakes, refusals, failures }
+    }
+
+    /// With what does what handshakes ask for beside an answer.
+    pub(crate) fn with_handshakes(self, handshakes: Arc<Handshakes>) -> Self {
+        Self { handshakes: Some(handshakes), ..self }
     }
 
     /// Answers one request. Without a `peer` nobody knows where it came from.
@@ -138,8 +152,8 @@ impl Intake {
         let Some(source) = source else {
             return Err(Refused::new(Problem::UnknownSource, Rest::Body(body)));
         };
-        if head.method != Method::POST {
-            return Err(Refused { allow: Some("POST"), ..Refused::new(Problem::Method, Rest::Body(body)) });
+        if !methods(&source).any(|method| method == head.method.as_str()) {
+            return Err(Refused::method(allow(&source), Rest::Body(body)));
         }
         let length = announced(&body);
         if let Some(wait) = self.gate.wait(&source) {
@@ -152,7 +166,10 @@ impl Intake {
             self.log_unread(&source, Problem::Rate, length, peer);
             Refused::over_rate(wait, Rest::Nothing)
         })?;
-        self.receive(head, &source, read, peer).await.map_err(|problem| Refused::new(problem, Rest::Nothing))
+        self.receive(head, &source, read, peer).await.map_err(|problem| match problem {
+            Problem::Method => Refused::method(allow(&source), Rest::Nothing),
+            other => Refused::new(other, Rest::Nothing),
+        })
     }
 
     fn mount(&self) -> Mount {
@@ -165,10 +182,7 @@ impl Intake {
     /// Whether events can be accepted: bare, since strangers ask as well.
     fn ready<B>(&self, head: &Parts, body: B) -> Result<Response<Bytes>, Refused<B>> {
         if !matches!(head.method, Method::GET | Method::HEAD) {
-            return Err(Refused {
-                allow: Some("GET, HEAD"),
-                ..Refused::new(Problem::Method, Rest::Body(body))
-            });
+            return Err(Refused::method("GET, HEAD".to_owned(), Rest::Body(body)));
         }
         if *self.health.borrow() != Health::Ready {
             return Err(Refused::new(Problem::NotDurable, Rest::Body(body)));
@@ -255,7 +269,7 @@ impl Intake {
                 tracing::debug!(source.name = %source.name(), event.id = %receipt.event, outcome = ?receipt.outcome, "accepted");
                 Ok(answer::accepted(source, &receipt, &head.headers))
             }
-            Ok(Received::Handshake(handshake)) => Ok(answer::handshake(handshake)),
+            Ok(Received::Handshake(handshake)) => self.shake_hands(source, handshake, peer).await,
             Err(refusal) => {
                 if matches!(refusal, Refusal::Rejected(_)) {
                     self.gate.uncount(source);
@@ -264,6 +278,36 @@ impl Intake {
                 Err(problem_of_refusal(&refusal))
             }
         }
+    }
+
+    /// Does what a handshake asks for, then answers it. It counts as no event.
+    async fn shake_hands(
+        &self,
+        source: &Source,
+        handshake: HandshakeAnswer,
+        peer: Option<IpAddr>,
+    ) -> Result<Response<Bytes>, Problem> {
+        self.gate.uncount(source);
+        let asks = handshake.secret.is_some() || handshake.fetch.is_some();
+        match &self.handshakes {
+            Some(handshakes) => handshakes.prepare(source, &handshake).await?,
+            None if asks => {
+                tracing::error!(
+                    source.name = %source.name(), handshake.name,
+                    "a handshake asks for a secret to be kept or an address to be called, which this router does not do"
+                );
+                return Err(Problem::NotDurable);
+            }
+            None => {}
+        }
+        if let Some(suppressed) = self.refusals.admit(Instant::now()) {
+            tracing::info!(
+                source.name = %source.name(), handshake.name, handshake.refused,
+                peer.address = peer.map(tracing::field::display), log.suppressed = suppressed,
+                "a handshake was answered"
+            );
+        }
+        Ok(answer::handshake(handshake))
     }
 
     /// The answer to a refused request, and what becomes of the rest of it.
@@ -276,7 +320,8 @@ impl Intake {
             response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
         }
         if let Some(allow) = refused.allow {
-            response.headers_mut().insert(ALLOW, HeaderValue::from_static(allow));
+            // Names of methods, joined: always a value.
+            response.headers_mut().extend(HeaderValue::try_from(allow).ok().map(|value| (ALLOW, value)));
         }
         let lost = match refused.rest {
             Rest::Nothing => false,
@@ -343,12 +388,24 @@ impl Intake {
 /// The longest host name that is logged: what DNS allows.
 const HOST_LOGGED_BYTES_MAX: usize = 253;
 
+/// The methods that a source takes: those of its provider's events and handshakes.
+fn methods(source: &Source) -> impl Iterator<Item = &str> {
+    let of_provider = source.provider().into_iter().flat_map(|provider| provider.methods());
+    // A source that is only recorded to refuses what it is posted, as a wrong signature would be.
+    of_provider.chain(source.provider().is_none().then_some("POST"))
+}
+
+fn allow(source: &Source) -> String {
+    methods(source).collect::<Vec<_>>().join(", ")
+}
+
 fn is_small(body: &impl Body) -> bool {
     announced(body).is_some_and(|announced| announced <= HEAD_BYTES_MAX as u64)
 }
 
 fn problem_of_refusal(refusal: &Refusal) -> Problem {
     match refusal {
+        Refusal::Rejected(rejection) if rejection.reason == Reason::Method => Problem::Method,
         Refusal::Rejected(rejection) => match rejection.class {
             RejectionClass::NotVerified => Problem::NotVerified,
             RejectionClass::Malformed => Problem::Malformed,

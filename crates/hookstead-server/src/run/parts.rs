@@ -7,6 +7,7 @@ use std::sync::Arc;
 use hookstead::Inbox;
 use hookstead::dispatch::Standings;
 use hookstead::store::{OpenOptions, OwnerRecord};
+use hookstead::verify::KeySource;
 use http::Request;
 use hyper::body::Incoming;
 use hyper::service::Service;
@@ -20,11 +21,11 @@ use super::outcome::{ServerFacts, StartError};
 use super::server::Task;
 use crate::api::{Api, Hosts, Places, Waiting, router};
 use crate::config::Config;
-use crate::intake::{BodyBudget, Gate, Intake, Setting};
+use crate::intake::{BodyBudget, Gate, Handshakes, Intake, Setting};
 use crate::limits::{ADMIN_CONNECTIONS_MAX, CHANGES_MAX, CLAIMS_ANSWERED_MAX, READS_MAX};
 use crate::listen::{Connections, HalfClosed, Listening, Share, Stop, Times, bind, serve};
 use crate::network::Networks;
-use crate::open::open_inbox;
+use crate::open::open_with;
 use crate::tokens::Tokens;
 
 /// Where a server listens.
@@ -66,9 +67,13 @@ pub(super) fn addresses(intake: &TcpListener, admin: &TcpListener) -> Result<Add
 }
 
 /// Opens the inbox on a thread that may block.
-pub(super) async fn open(config: &Config, intake: SocketAddr) -> Result<Inbox, StartError> {
-    let config = config.clone();
-    let opened = tokio::task::spawn_blocking(move || open_inbox(&config, intake)).await;
+pub(super) async fn open(
+    config: &Config,
+    intake: SocketAddr,
+    keys: &Arc<dyn KeySource>,
+) -> Result<Inbox, StartError> {
+    let (config, keys) = (config.clone(), keys.clone());
+    let opened = tokio::task::spawn_blocking(move || open_with(&config, intake, Some(&keys))).await;
     opened.map_err(|error| StartError::Thread(error.to_string()))?
 }
 
@@ -113,12 +118,14 @@ pub(super) async fn start_intake(
     inbox: &Inbox,
     budget: &Arc<BodyBudget>,
     addresses: Addresses,
+    handshakes: Arc<Handshakes>,
 ) -> Result<Loops, StartError> {
     let limits = &config.limits;
     let (stop, stopped) = watch::channel(Stop::default());
     let setting = Setting::Listener(stopped.clone());
     let gate = Gate::of(config, addresses.intake);
-    let intake = Arc::new(Intake::new(inbox.clone(), budget.clone(), limits.body_time, gate, setting));
+    let intake = Intake::new(inbox.clone(), budget.clone(), limits.body_time, gate, setting);
+    let intake = Arc::new(intake.with_handshakes(handshakes));
     let serve = move |listening: Listening| {
         let intake = intake.clone();
         let answer = move |request: Request<Incoming>, peer: SocketAddr| {

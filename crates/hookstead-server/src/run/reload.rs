@@ -4,7 +4,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use hookstead::verify::VerifierError;
+use hookstead::verify::{KeySource, VerifierError};
 use hookstead::{Inbox, ReconfigureError, Unavailable};
 use tokio::sync::Mutex;
 
@@ -43,13 +43,20 @@ pub(crate) enum ReloadError {
 pub(crate) struct Reloader {
     inbox: Inbox,
     intake: SocketAddr,
+    /// The keys that providers publish, for new sources as well.
+    keys: Arc<dyn KeySource>,
     /// What is in force; held for as long as a reload takes, so that there is one at a time.
     running: Mutex<Config>,
 }
 
 impl Reloader {
-    pub(crate) fn new(inbox: Inbox, intake: SocketAddr, running: Config) -> Arc<Self> {
-        Arc::new(Self { inbox, intake, running: Mutex::new(running) })
+    pub(crate) fn new(
+        inbox: Inbox,
+        intake: SocketAddr,
+        keys: Arc<dyn KeySource>,
+        running: Config,
+    ) -> Arc<Self> {
+        Arc::new(Self { inbox, intake, keys, running: Mutex::new(running) })
     }
 
     /// Reads the configuration again from where it came from, and takes its sources and destinations over.
@@ -90,11 +97,13 @@ impl Reloader {
 
     async fn take_over(&self, next: &Config) -> Result<(), ReloadError> {
         let config = next.clone();
-        let intake = self.intake;
+        let (intake, keys) = (self.intake, self.keys.clone());
         let made = tokio::task::spawn_blocking(move || {
             // In dev mode they are there already, all of them.
             let sources = match config.mode {
-                Mode::Configured => Some(configured_sources(&config, intake).map_err(of_source)?),
+                Mode::Configured => {
+                    Some(configured_sources(&config, intake, Some(&keys)).map_err(of_source)?)
+                }
                 Mode::Dev => None,
             };
             Ok::<_, ReloadError>((sources, destinations(&config)?))

@@ -9,7 +9,10 @@
 use std::io;
 use std::sync::Arc;
 
+use hookstead::keys::KeyCache;
 use hookstead::sink::BuiltInSinks;
+use hookstead::sink::push::{Fetcher, SystemNetwork};
+use hookstead::verify::KeySource;
 use hookstead::{Dispatcher, Health, Inbox, Unavailable};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{Notify, watch};
@@ -23,7 +26,7 @@ use super::redeliverer::Redeliverer;
 use super::reload::Reloader;
 use crate::api::Waiting;
 use crate::config::{Config, Mode};
-use crate::intake::BodyBudget;
+use crate::intake::{BodyBudget, Handshakes};
 use crate::listen::Stop;
 use crate::tokens::Tokens;
 use crate::{descriptors, folder};
@@ -44,6 +47,8 @@ pub struct Server {
     dispatcher: Dispatcher,
     redeliverer: Redeliverer,
     hangups: Option<JoinHandle<()>>,
+    /// Fetches the keys that providers publish.
+    fetches: JoinHandle<()>,
     waiting: Arc<Waiting>,
     drain: Duration,
     failstop_linger: Duration,
@@ -68,13 +73,18 @@ impl Server {
         let intake = parts::listen("intake", config.server.intake, &config)?;
         let admin = parts::listen("admin", config.server.admin, &config)?;
         let addresses = parts::addresses(&intake, &admin)?;
-        let inbox = parts::open(&config, addresses.intake).await?;
+        let (keys, fetches) = KeyCache::new();
+        let keys: Arc<dyn KeySource> = keys;
+        let inbox = parts::open(&config, addresses.intake, &keys).await?;
         parts::write_owner_record(&inbox, addresses)?;
         let facts = parts::facts(&config, &inbox, addresses);
         let budget = BodyBudget::new(config.limits.body_memory);
-        let intake = parts::start_intake(intake, &config, &inbox, &budget, addresses).await?;
+        let fetcher = Fetcher::new(Arc::new(SystemNetwork::new()), None);
+        let handshakes = Handshakes::new(inbox.clone(), config.data.clone(), fetcher.clone());
+        let intake = parts::start_intake(intake, &config, &inbox, &budget, addresses, handshakes).await?;
+        let fetches = tokio::spawn(fetches.run(fetcher));
         let redeliveries = Arc::new(Notify::new());
-        let reloader = Reloader::new(inbox.clone(), addresses.intake, config.clone());
+        let reloader = Reloader::new(inbox.clone(), addresses.intake, keys, config.clone());
         let waiting = Arc::new(Waiting::new());
         let dispatcher = Dispatcher::start(inbox.clone(), Arc::new(BuiltInSinks::new()));
         let shared = parts::Shared {
@@ -101,6 +111,7 @@ impl Server {
             dispatcher,
             redeliverer,
             hangups,
+            fetches,
             waiting,
             drain,
             failstop_linger,
@@ -158,6 +169,7 @@ impl Server {
         if let Some(hangups) = &self.hangups {
             hangups.abort();
         }
+        self.fetches.abort();
         self.redeliverer.end().await;
         let rest = self.drain.saturating_sub(begin.elapsed());
         self.dispatcher.stop(rest.max(LAST_ATTEMPTS_TIME.min(self.drain))).await;

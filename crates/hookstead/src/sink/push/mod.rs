@@ -8,6 +8,7 @@ mod answer;
 mod client;
 mod connection;
 mod connector;
+mod fetch;
 mod guard;
 mod headers;
 mod network;
@@ -24,6 +25,7 @@ pub use connection::{
     ANSWER_FIELDS_MAX, ANSWER_HEAD_BYTES_MAX, CONNECTION_AGE_MAX, IDLE_CONNECTIONS_MAX, IDLE_TIME_MAX,
 };
 pub use connector::{DIAL_STAGGER, DIALED_MAX};
+pub use fetch::{FETCH_TIME_MAX, FetchError, Fetcher};
 pub use guard::{AddressRange, ForbiddenAddress, Reach, check_address};
 pub use network::{Dialing, Network, RESOLVING_MAX, Resolving, SystemNetwork};
 pub use options::{OnGone, PUSH_TIMEOUT_DEFAULT, PUSH_TIMEOUT_MAX, PushOptions, PushSetupError};

@@ -10,6 +10,8 @@ mod network;
 #[cfg(feature = "push")]
 mod outcomes;
 #[cfg(feature = "push")]
+mod published;
+#[cfg(feature = "push")]
 mod requests;
 #[cfg(feature = "push")]
 mod target;

@@ -19,11 +19,11 @@ use super::outgoing::{BODY, outgoing};
 use super::target::{Step, Target, say};
 
 /// Certificates and keys that `certs/make.sh` made.
-fn certs(file: &str) -> PathBuf {
+pub(super) fn certs(file: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/sinks/certs").join(file)
 }
 
-fn acceptor(name: &str) -> TlsAcceptor {
+pub(super) fn acceptor(name: &str) -> TlsAcceptor {
     let certificate = CertificateDer::from_pem_file(certs(&format!("{name}.pem"))).unwrap();
     let key = PrivateKeyDer::from_pem_file(certs(&format!("{name}.key"))).unwrap();
     let builder = ServerConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()));

@@ -25,6 +25,8 @@ keyUsage = critical,keyCertSign
 subjectAltName = DNS:app.test,IP:127.0.0.1
 [expired]
 subjectAltName = DNS:app.test,IP:127.0.0.1
+[published]
+subjectAltName = DNS:*.eu-west-1.amazonaws.com,DNS:www.googleapis.com
 [other]
 subjectAltName = DNS:other.test
 CONF
@@ -37,7 +39,7 @@ make() { # NAME EXTENSIONS END [openssl ca options]
 }
 
 make ca authority 21200101000000Z -selfsign -keyfile ca.key
-for name in good other; do
+for name in good other published; do
     make "$name" "$name" 21200101000000Z -cert ca.pem -keyfile ca.key
 done
 make expired expired 20200102000000Z -cert ca.pem -keyfile ca.key
