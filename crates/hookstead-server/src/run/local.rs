@@ -7,6 +7,8 @@ use axum::Router;
 use axum::body::Body;
 use bytes::Bytes;
 use hookstead::dispatch::Standings;
+use hookstead::keys::KeyCache;
+use hookstead::verify::KeySource;
 use hookstead::{Inbox, Unavailable};
 use http::{Method, Request, StatusCode, header};
 use http_body_util::BodyExt;
@@ -45,7 +47,10 @@ impl LocalApi {
         let tokens = Tokens::open(&config.data)?;
         let token = admin_token(&config.data)?;
         let addresses = Addresses { intake: config.server.intake, admin: config.server.admin };
-        let inbox = parts::open(&config, addresses.intake).await?;
+        // Nothing is received here, so no keys are fetched.
+        let (keys, _nothing) = KeyCache::new();
+        let keys: Arc<dyn KeySource> = keys;
+        let inbox = parts::open(&config, addresses.intake, &keys).await?;
         let redeliveries = Arc::new(Notify::new());
         let (stop, stopped) = watch::channel(Stop::default());
         let shared = Shared {
@@ -53,7 +58,7 @@ impl LocalApi {
             standings: Standings::default(),
             waiting: Arc::new(Waiting::new()),
             redeliveries: redeliveries.clone(),
-            reloader: Reloader::new(inbox.clone(), addresses.intake, config.clone()),
+            reloader: Reloader::new(inbox.clone(), addresses.intake, keys, config.clone()),
         };
         let api = parts::api(&config, &inbox, tokens, addresses, shared);
         let redeliverer = Redeliverer::start(inbox.clone(), redeliveries);
