@@ -1,6 +1,7 @@
 //! What other themes' cases say of consumers: the same bytes go out, processing keeps no sender waiting, and a stop gives
 //! leases back.
 
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -8,7 +9,8 @@ use serde_json::Value;
 use super::case::{Case, text};
 use super::owed::{claim, count, delivery, post, settle, stage, wait_for};
 use super::stage::Stage;
-use crate::harness::{Connection, Request, Server, Target, send_signal};
+use super::trace;
+use crate::harness::{Connection, Request, Server, Target, send_signal, wait_until};
 
 const PULL: &str = "[destinations.app]\npull = true\n";
 
@@ -128,4 +130,35 @@ fn b209_leases_are_given_back_at_the_stop_in_spite_of_a_follower() {
         assert_eq!(done["attempts"], 1, "the attempt that was broken off is not counted: {done}");
         assert_eq!(text(&done["log"][0]["rule"]), "success", "{done}");
     }
+}
+
+/// Before a push its attempt is recorded by the claim; while nothing can be recorded nothing more is pushed.
+#[test]
+fn b138_without_a_record_there_is_no_push() {
+    let target = hanging();
+    let url = target.url();
+    let push = format!(
+        "[destinations.app]\npush = \"{url}\"\nallow_private = true\ntimeout = \"4s\"\nretry = [{}]\n",
+        ["\"0s\""; 10].join(", ")
+    );
+    let stage = stage(&push);
+    let server = stage.serve();
+    let mut admin = server.admin();
+    (0..100).for_each(|number| post(&server, &format!("e{number}"), number.to_string().as_bytes()));
+    // Sixteen are leased and pushed, and now the disk is full.
+    let begun = target.wait_for(16).len();
+    let calls = "pwrite64,ftruncate,fallocate";
+    let fault = trace::attach(&server, calls, &format!("inject={calls}:error=ENOSPC"));
+    target.answer(200, b"");
+    // Longer than the attempts; nothing that comes in can be stored, so this waits for its whole time.
+    assert_eq!(admin.get("/v1/tail?wait=9s").status, 200);
+    let pushed_meanwhile = target.got().len() - begun;
+    assert!(pushed_meanwhile <= 16, "{pushed_meanwhile} pushes that nothing records");
+    assert_eq!(count(&mut admin, "done"), 0);
+    fault.detach();
+    wait_until(|| count(&mut admin, "done") == 100, || format!("{} done", target.got().len()));
+    let mut pushes: BTreeMap<Vec<u8>, usize> = BTreeMap::new();
+    target.got().into_iter().for_each(|pushed| *pushes.entry(pushed.body).or_default() += 1);
+    assert_eq!(pushes.len(), 100);
+    assert!(pushes.values().all(|count| *count <= 2), "{pushes:?}");
 }
