@@ -18,6 +18,7 @@
 mod artifacts;
 mod blocks;
 mod proofs;
+mod providers;
 mod session;
 mod transcript;
 
@@ -30,6 +31,7 @@ use anyhow::{Context, Result, bail};
 use crate::run::{program, root, step};
 use artifacts::Artifacts;
 use blocks::Block;
+pub(crate) use providers::write as write_providers;
 use session::{Ran, Session};
 
 const NOT_RUN: &[&str] =
@@ -48,9 +50,13 @@ struct Report {
 
 /// Runs the blocks of these files, or of all documents when none are given.
 pub(crate) fn run(files: &[PathBuf]) -> Result<()> {
-    let files = if files.is_empty() { documents()? } else { files.to_vec() };
+    let all = files.is_empty();
+    let files = if all { documents()? } else { files.to_vec() };
     step("tests that the documents name", || proofs::check_all(root()))?;
     let artifacts = step("build the binary", artifacts::build)?;
+    if all {
+        step("pages of the providers", || providers::check(&artifacts))?;
+    }
     let mut report = Report::default();
     for file in &files {
         step(&format!("blocks of {}", file.display()), || check_file(file, &artifacts, &mut report))?;
@@ -74,7 +80,8 @@ fn print(report: &Report, files: usize) {
 }
 
 /// README.md, CONTRIBUTING.md, the README.md of each crate, and every Markdown file below docs/, relative to the
-/// root.
+/// root. Pages that are made are not among them: whether they are fresh is checked, and the binary's own tests
+/// read their configurations.
 fn documents() -> Result<Vec<PathBuf>> {
     let mut found: Vec<PathBuf> = ["README.md", "CONTRIBUTING.md"].map(PathBuf::from).to_vec();
     for entry in fs::read_dir(root().join("crates")).context("cannot list crates/")? {
@@ -88,7 +95,9 @@ fn documents() -> Result<Vec<PathBuf>> {
             let entry = entry.with_context(|| format!("cannot list {}", folder.display()))?;
             let path = folder.join(entry.file_name());
             if entry.file_type()?.is_dir() {
-                folders.push(path);
+                if path != Path::new(providers::FOLDER) {
+                    folders.push(path);
+                }
             } else if path.extension().is_some_and(|extension| extension == "md") {
                 found.push(path);
             }

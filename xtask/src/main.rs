@@ -125,6 +125,11 @@ enum Command {
         /// Only these files
         files: Vec<PathBuf>,
     },
+    /// Write docs/providers/ anew: a page for each provider, as the binary prints it
+    ///
+    /// `docs` and `ci` fail while a page is not what the binary prints.
+    #[command(after_help = "Example:\n  cargo xtask providers-docs")]
+    ProvidersDocs,
 }
 
 fn main() -> ExitCode {
@@ -142,6 +147,7 @@ fn main() -> ExitCode {
         Command::Bench(arguments) => bench::run(arguments),
         Command::Siege(arguments) => bench::run_siege(arguments),
         Command::Docs { files } => docs::run(&files),
+        Command::ProvidersDocs => docs::write_providers(),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -42,6 +42,7 @@ pub(crate) enum Verb {
     Redeliveries(cmd::Redeliveries),
     Replay(cmd::Replay),
     Sign(cmd::Sign),
+    Providers(cmd::ProvidersArgs),
     Store(cmd::StoreArgs),
     Config(cmd::ConfigArgs),
     Token(cmd::TokenArgs),

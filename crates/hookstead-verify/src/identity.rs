@@ -130,6 +130,10 @@ impl IdTemplates {
         Err(IdentifyError::Missing)
     }
 
+    pub(crate) fn scope_template(&self) -> Option<&Template> {
+        self.scope.as_ref()
+    }
+
     /// The scope; empty if its parts are absent.
     pub(crate) fn scope(&self, context: &Context<'_>) -> Result<Vec<u8>, IdentifyError> {
         match &self.scope {

@@ -52,6 +52,7 @@
 //! ```
 
 mod comparison;
+mod facts;
 mod freshness;
 mod handshake;
 mod identity;
@@ -72,6 +73,7 @@ mod when;
 mod wire;
 
 pub use comparison::{ComparisonDigest, Volatile};
+pub use facts::{KeyFacts, SchemeFacts, TimeFacts};
 pub use handshake::HandshakeAnswer;
 pub use identity::{EVENT_ID_BYTES_MAX, Identified, IdentifyError, IdentityRule};
 pub use keys::{

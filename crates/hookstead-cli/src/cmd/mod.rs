@@ -26,6 +26,7 @@ pub(crate) use demo::Demo;
 pub(crate) use destinations::Destinations;
 pub(crate) use dispatch::run;
 pub(crate) use events::Events;
+pub(crate) use providers::ProvidersArgs;
 pub(crate) use redeliveries::Redeliveries;
 pub(crate) use replay::Replay;
 pub(crate) use runtime::runtime;

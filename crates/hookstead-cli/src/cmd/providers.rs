@@ -1,47 +1,60 @@
-//! The built-in providers, for `send --list`, and how one is found by its name.
+//! `hookstead providers`: what hookstead knows of who sends, and the work of adding one more.
+//!
+//! Needs no server, no configuration and no store: records are part of the binary, or given as files.
 
+mod check;
+mod facts;
+mod list;
+mod page;
+mod show;
+mod test;
+mod words;
+
+use std::fs;
+use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Result;
-use hookstead_verify::{Provider, Registry};
-use serde::Serialize;
+use clap::{Args, Subcommand};
+use hookstead_verify::{Provider, ProviderError, Registry};
 
 use crate::failure::{Exit, Failure};
 use crate::output;
+pub(crate) use list::samples;
 
-/// A provider, for programs.
-#[derive(Serialize)]
-struct Entry {
-    provider: &'static str,
-    title: &'static str,
-    events: Vec<&'static str>,
-    timestamp: bool,
+/// Longest record or file of vectors that is read, in bytes. All vectors of all providers together have 5 MB.
+const FILE_BYTES_MAX: u64 = 64 * 1024 * 1024;
+
+const EXAMPLES: &str = "\
+Examples:
+  hookstead providers list                     every provider that can be verified
+  hookstead providers show stripe              what is checked, what is not, how to connect
+  hookstead providers check acme.toml          is this a record that can be used?
+  hookstead providers test acme.json --record acme.toml";
+
+/// Look at the providers that can be verified, and try records of your own
+#[derive(Debug, Args)]
+#[command(before_help = EXAMPLES)]
+pub(crate) struct ProvidersArgs {
+    #[command(subcommand)]
+    verb: ProvidersVerb,
 }
 
-/// Prints every provider that has sample events, and whose secret anybody can make up.
-pub(crate) fn list(json: bool) -> Result<()> {
-    let providers = || Registry::builtin().iter().filter(|provider| can_be_sent(provider));
-    if json {
-        let entry = |provider: &'static Arc<Provider>| Entry {
-            provider: provider.name(),
-            title: provider.title(),
-            events: events(provider),
-            timestamp: provider.has_timestamp(),
-        };
-        let list: Vec<_> = providers().map(entry).collect();
-        return output::json(&list);
+#[derive(Debug, Subcommand)]
+enum ProvidersVerb {
+    List(list::List),
+    Show(show::Show),
+    Check(check::Check),
+    Test(test::Test),
+}
+
+pub(crate) fn run(args: &ProvidersArgs) -> Result<()> {
+    match &args.verb {
+        ProvidersVerb::List(args) => list::run(args),
+        ProvidersVerb::Show(args) => show::run(args),
+        ProvidersVerb::Check(args) => check::run(args),
+        ProvidersVerb::Test(args) => test::run(args),
     }
-    let rows = providers().map(|provider| {
-        let time = if provider.has_timestamp() { "yes" } else { "no" };
-        [provider.name().to_owned(), time.to_owned(), events(provider).join(", ")]
-    });
-    output::table(["PROVIDER", "SIGNS TIME", "SAMPLE EVENTS"], rows.collect())
-}
-
-/// Whether dev mode has a source for it: a public key, or an id of the account, is nothing that can be made up.
-fn can_be_sent(provider: &Provider) -> bool {
-    let asks = provider.conf().any(|(_, _, is_needed)| is_needed);
-    provider.shares_secret() && !asks && !provider.samples().is_empty()
 }
 
 /// The provider of this name.
@@ -52,11 +65,57 @@ pub(crate) fn named(name: &str) -> Result<&'static Arc<Provider>> {
             None => format!("there is no provider `{name}`"),
         };
         Failure::new(Exit::NotFound, "unknown-provider", message)
-            .fix("see them all: hookstead send --list")
+            .fix("see them all: hookstead providers list")
             .into()
     })
 }
 
-fn events(provider: &Provider) -> Vec<&str> {
-    provider.samples().iter().map(|sample| sample.event.as_str()).collect()
+/// The text of a file that somebody wrote.
+fn read(file: &Path) -> Result<String> {
+    let not_read = |error: &std::io::Error| {
+        let exit = if error.kind() == std::io::ErrorKind::NotFound { Exit::NotFound } else { Exit::Failed };
+        Failure::new(exit, "not-read", format!("cannot read {}: {error}", file.display()))
+            .fix("name a file that exists and that you may read")
+    };
+    let bytes = fs::metadata(file).map_err(|error| not_read(&error))?.len();
+    if bytes > FILE_BYTES_MAX {
+        let message = format!("{} has {bytes} bytes, more than {FILE_BYTES_MAX}", file.display());
+        return Err(Failure::new(Exit::Refused, "too-large", message).into());
+    }
+    Ok(fs::read_to_string(file).map_err(|error| not_read(&error))?)
+}
+
+/// The name of a record: its file's, without the suffix.
+fn record_name(file: &Path) -> Result<&str> {
+    file.file_stem().and_then(|stem| stem.to_str()).ok_or_else(|| {
+        Failure::new(Exit::Usage, "no-name", format!("`{}` gives a provider no name", file.display()))
+            .fix("call the file as the provider: acme.toml")
+            .into()
+    })
+}
+
+/// A record that cannot be used.
+fn bad_record(error: &ProviderError) -> Failure {
+    let place = format!("{}.toml:{}:{}", error.provider, error.line, error.column);
+    let failure = Failure::new(Exit::Refused, "bad-record", format!("{place}: {}", error.message));
+    // The excerpt with its caret: what is left of the text behind the line that stands above already.
+    let text = error.to_string();
+    match text.split_once('\n') {
+        Some((_, excerpt)) => failure.line("at", excerpt),
+        None => failure,
+    }
+    .fix("what every key means: crates/hookstead-verify/providers/README.md")
+}
+
+/// A JSON document, or the line of a table that a person reads.
+fn yes_no(value: bool) -> &'static str {
+    if value { "yes" } else { "no" }
+}
+
+/// Lines of a fact, or nothing.
+fn facts(name: &str, lines: &[String]) -> Result<()> {
+    for (index, line) in lines.iter().enumerate() {
+        output::fact(if index == 0 { name } else { "" }, line)?;
+    }
+    Ok(())
 }

@@ -102,7 +102,7 @@ impl VariationArgs {
 
 pub(crate) fn run(args: &Send) -> Result<()> {
     let Some(provider) = args.provider.as_deref().filter(|_| !args.list) else {
-        return providers::list(args.json);
+        return providers::samples(args.json);
     };
     let config = args.place.load()?;
     let target = Target::find(provider, &args.secret, args.to.as_deref(), &config)?;

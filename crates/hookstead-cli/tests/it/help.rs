@@ -3,7 +3,7 @@
 use crate::terminal::Terminal;
 
 /// Every verb, as it is typed. A verb that is missing here fails the first test.
-const VERBS: [&str; 40] = [
+const VERBS: [&str; 45] = [
     "",
     "serve",
     "demo",
@@ -35,6 +35,11 @@ const VERBS: [&str; 40] = [
     "redeliveries show",
     "redeliveries cancel",
     "replay",
+    "providers",
+    "providers list",
+    "providers show",
+    "providers check",
+    "providers test",
     "store",
     "store check",
     "config",

@@ -24,6 +24,7 @@ mod lifecycle;
 mod limits;
 mod lookup;
 mod overload;
+mod providers;
 mod pull;
 mod readme;
 mod replay;

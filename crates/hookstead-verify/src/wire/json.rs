@@ -30,6 +30,16 @@ pub enum Scalar {
     Null,
 }
 
+impl fmt::Display for Pointer {
+    /// As it is written, with the steps escaped.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|step| {
+            let step = String::from_utf8_lossy(step).replace('~', "~0").replace('/', "~1");
+            write!(formatter, "/{step}")
+        })
+    }
+}
+
 impl Pointer {
     /// Parses `/a/0/b`; the text must start with a slash.
     ///
