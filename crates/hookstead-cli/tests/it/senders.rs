@@ -1,12 +1,14 @@
 //! The providers' own SDKs and the running binary, both ways: what an SDK signs and sends is accepted, and the
 //! SDK's verifier accepts what `hookstead sign` and `hookstead send` make and what a push brings.
 //!
-//! One row an SDK, one script a row (`senders/`), and four named tests from each. `proxy` then sends one SDK's
-//! request in every shape that a proxy may give it.
+//! One row an SDK, one script a row (`senders/`), and four named tests from each that signs and verifies; one from
+//! each that only verifies. `proxy` then sends one SDK's request in every shape that a proxy may give it.
 
 mod proxy;
 mod pushed;
 mod sdk;
+
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -69,6 +71,77 @@ sdks! {
     twilio: "twilio", Node, Absent;
     twilio_json: "twilio", Node, Absent;
     twilio_shared_key: "twilio", Node, Absent;
+}
+
+/// SDKs that only verify.
+macro_rules! verifiers {
+    ($($name:ident: $runtime:ident, $signed_time:ident;)*) => {$(
+        mod $name {
+            use super::{Runtime, Sdk, SignedTime};
+
+            pub(super) const SDK: Sdk = Sdk {
+                script: stringify!($name),
+                provider: stringify!($name),
+                runtime: Runtime::$runtime,
+                signed_time: SignedTime::$signed_time,
+            };
+
+            #[test]
+            fn it_accepts_what_sign_makes_and_nothing_else() {
+                super::check_verifies(&SDK);
+            }
+        }
+    )*};
+}
+
+verifiers! {
+    dodopayments: Node, Checked;
+    line: Node, Absent;
+    lithic: Node, Checked;
+    mux: Node, Checked;
+    paddle: Node, Checked;
+    razorpay: Node, Absent;
+    resend: Node, Checked;
+    workos: Node, Checked;
+}
+
+/// WorkOS signs too, over JSON as JavaScript writes it: so not the samples, which are laid out for people.
+#[test]
+fn what_workos_sends_is_accepted() {
+    check_sends(&workos::SDK);
+}
+
+/// Compact, as every language's JSON writes it, since some SDKs verify what they have parsed and written again.
+const COMPACT: &str = r#"{"id":"evt_1SendersTest","event":"order.paid","data":{"name":"Zoe","total":1999}}"#;
+
+/// Nobody takes a request that was signed an hour ago.
+const STALE_S: i64 = 3_600;
+
+/// Some take a request of the last five seconds only, which a busy machine may miss, but any from a bit later.
+const AHEAD_S: i64 = 30;
+
+/// A request is accepted, with each byte of the body changed in turn it is refused, and so is one of an hour ago.
+fn check_verifies(sdk: &Sdk) {
+    let terminal = configured(sdk.provider);
+    terminal.write("body", COMPACT);
+    let receiver = Receiver::start(sdk, SECRET);
+    let url = receiver.url();
+    let signed_at = |from_now_s: i64| {
+        let time = (now_s() + from_now_s).to_string();
+        let sign = ["sign", sdk.provider, "--to", &url, "--json", "--body", "body"];
+        let rest = ["--id", "evt_1SendersTest", "--timestamp", &time];
+        terminal.ok(&[sign.as_slice(), &rest].concat()).json()
+    };
+    check_signed(&receiver, &signed_at(AHEAD_S));
+    if sdk.signed_time == SignedTime::Checked {
+        let stale = signed_at(-STALE_S);
+        assert_eq!(post(&receiver, &stale, COMPACT.as_bytes()), 401, "{stale}");
+    }
+}
+
+fn now_s() -> i64 {
+    let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).expect("a clock after 1970");
+    i64::try_from(since_epoch.as_secs()).expect("a clock before the end of time")
 }
 
 /// A home with one source, named as its provider. A busy machine trickles slowly, which is not what is tested.

@@ -46,9 +46,7 @@ pub(super) fn not_verified(provider: &Provider) -> Vec<String> {
     if !provider.has_id() {
         said.push("which event it is: the provider names none, so the source needs an `identity`");
     } else if !provider.id_covered() {
-        said.push(
-            "the event id: whoever can repeat a request can give it another id; the same body again is flagged",
-        );
+        said.push("the event id: whoever can repeat a request can give it another id");
     }
     if !provider.needs_url() {
         said.push("the address that was called");
