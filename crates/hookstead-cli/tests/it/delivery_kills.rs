@@ -26,6 +26,9 @@ const NOTICES_MAX: usize = 500;
 /// A round in which nothing is heard for so long is over: everything that is due is done.
 const QUIET_TIME: Duration = Duration::from_millis(500);
 
+/// How many pages of a thousand events are read after a kill: what has not ended by then is found at the end.
+const PAGES_AFTER_A_KILL: usize = 2;
+
 /// How long the last deliveries may take: a lease that a kill left behind lasts the timeout and thirty seconds, and
 /// each attempt may leave one.
 const DRAIN_TIME_MAX: Duration = Duration::from_mins(4);
@@ -64,14 +67,14 @@ fn check_kills(store: StoreKind) {
         let unknown = trial.load_until_killed(server, round);
         // Not always: whoever opens the store recovers it, and the server has to do that by itself too.
         if trial.random.below(4) > 0 {
-            trial.look_while_nothing_runs();
+            trial.look_while_nothing_runs(PAGES_AFTER_A_KILL);
         }
         server = trial.project.serve();
         trial.send_again(&server, unknown);
     }
     trial.drain(&server);
     server.kill9();
-    trial.look_while_nothing_runs();
+    trial.look_while_nothing_runs(usize::MAX);
     let figures = trial.figures(kills);
     figures.iter().for_each(|(what, count)| evidence.count(what, *count));
     evidence.finish(trial.project.data());
@@ -162,8 +165,8 @@ impl Trial {
 
     /// Between a kill and the next start: nothing can send now, so what the target has had for a delivery that ended
     /// is all that it may ever have.
-    fn look_while_nothing_runs(&mut self) {
-        let states = self.states();
+    fn look_while_nothing_runs(&mut self, pages_max: usize) {
+        let states = self.states(pages_max);
         let record = self.target.record();
         for (id, state) in states {
             if state != State::Open {
@@ -174,11 +177,11 @@ impl Trial {
         }
     }
 
-    /// Every event of the store, read by the program itself while no server runs.
-    fn states(&self) -> BTreeMap<String, State> {
+    /// The newest events of the store, read by the program itself while no server runs.
+    fn states(&self, pages_max: usize) -> BTreeMap<String, State> {
         let mut states = BTreeMap::new();
         let mut after = String::new();
-        loop {
+        for _ in 0..pages_max {
             let mut arguments = vec!["events", "list", "--json", "--limit", "1000"];
             if !after.is_empty() {
                 arguments.extend(["--after", &after]);
@@ -189,9 +192,10 @@ impl Trial {
             states.extend(page["events"].as_array().expect("a list").iter().map(state_of));
             match page["next"].as_str() {
                 Some(next) => next.clone_into(&mut after),
-                None => return states,
+                None => break,
             }
         }
+        states
     }
 
     /// Waits until nothing is owed any more.

@@ -46,7 +46,7 @@ impl Readers {
         begin(connection)?;
         // A connection that met an error is closed and not used again; that also ends its read.
         let answer = read(connection)?;
-        connection.execute_batch("COMMIT").map_err(reading("end a read"))?;
+        run(connection, "COMMIT").map_err(reading("end a read"))?;
         reader.sound = true;
         Ok(answer)
     }
@@ -84,7 +84,12 @@ impl Readers {
 }
 
 fn begin(connection: &Connection) -> Result<(), StoreError> {
-    connection.execute_batch("BEGIN").map_err(reading("begin a read"))
+    run(connection, "BEGIN").map_err(reading("begin a read"))
+}
+
+/// Runs a statement that is kept: a dispatcher reads twice for each delivery.
+fn run(connection: &Connection, sql: &str) -> rusqlite::Result<()> {
+    connection.prepare_cached(sql)?.execute([]).map(drop)
 }
 
 /// A connection that is taken. Dropped, it is idle again if its last read went well, and closed if not.
