@@ -3,11 +3,13 @@
 //! This crate alone knows SQL and files. What a store promises stands in `hookstead-core`; here is how each
 //! kind keeps it, and everything that can be known about a file before it is trusted.
 
+mod backup;
 mod files;
 pub mod fs;
 mod fs_os;
 mod lock;
 mod open;
+mod place;
 mod poison;
 mod room;
 mod schema;
@@ -20,6 +22,7 @@ use std::sync::Arc;
 
 use hookstead_core::{MemoryStore, Store, Timestamp};
 
+pub use backup::{BackupError, BackupPhase, BackupProgress, BackupReport, backup, restore};
 pub use fs_os::OsFs;
 pub use lock::{OwnerRecord, StoreLock};
 pub use open::{Checkpoints, OpenError, OpenOptions, Opened};

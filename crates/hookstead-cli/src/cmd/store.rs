@@ -1,11 +1,11 @@
 //! `hookstead store`: the store as a whole.
 
-use std::io::IsTerminal;
-use std::time::{Duration, Instant};
+mod backup;
+mod progress;
 
 use anyhow::Result;
 use clap::{Args, Subcommand};
-use hookstead_core::{CheckProblem, CheckProgress, CheckReport};
+use hookstead_core::{CheckProblem, CheckReport};
 use hookstead_store::{OpenError, OpenOptions};
 use serde::Serialize;
 
@@ -14,8 +14,15 @@ use crate::output::{self, GOOD, grouped};
 use crate::place::PlaceArgs;
 use crate::reader;
 use crate::running::Running;
+use progress::Progress;
 
 const EXAMPLES: &str = "\
+Examples:
+  hookstead store check
+  hookstead store backup /backups/monday
+  hookstead store restore /backups/monday --data /var/lib/restored";
+
+const CHECK_EXAMPLES: &str = "\
 Examples:
   hookstead store check
   hookstead store check --data /var/lib/hookstead --json";
@@ -24,7 +31,7 @@ const JSON: &str = "\
 JSON: {\"ok\", \"store\", \"events\", \"bodies\", \"problem_count\", \"problems\": [{\"event\", \"what\"}]}; at most 1000 \
 problems are named. Exit code 1 if there is one.";
 
-/// Check the store
+/// Check the store, back it up, restore it
 #[derive(Debug, Args)]
 #[command(before_help = EXAMPLES)]
 pub(crate) struct StoreArgs {
@@ -35,6 +42,8 @@ pub(crate) struct StoreArgs {
 #[derive(Debug, Subcommand)]
 enum StoreVerb {
     Check(Check),
+    Backup(backup::Backup),
+    Restore(backup::Restore),
 }
 
 /// Read everything and compare it with its digests; every damaged event is named
@@ -42,7 +51,7 @@ enum StoreVerb {
 /// A check changes nothing that is stored. A sqlite store is checked beside its server; stop that of a store
 /// of files first.
 #[derive(Debug, Args)]
-#[command(before_help = EXAMPLES, after_help = JSON)]
+#[command(before_help = CHECK_EXAMPLES, after_help = JSON)]
 struct Check {
     /// Print one JSON document.
     #[arg(long)]
@@ -52,8 +61,11 @@ struct Check {
 }
 
 pub(crate) fn run(args: &StoreArgs) -> Result<()> {
-    let StoreVerb::Check(args) = &args.verb;
-    check(args)
+    match &args.verb {
+        StoreVerb::Check(args) => check(args),
+        StoreVerb::Backup(args) => backup::backup(args),
+        StoreVerb::Restore(args) => backup::restore(args),
+    }
 }
 
 fn check(args: &Check) -> Result<()> {
@@ -72,7 +84,7 @@ fn check(args: &Check) -> Result<()> {
             .fix("name its data folder with --data DIR, or its configuration with --config FILE")
     })?;
     let mut progress = Progress::new();
-    let report = store.check(&mut |seen| progress.show(seen))?;
+    let report = store.check(&mut |seen| progress.show("checking", seen.done, seen.total, "events"))?;
     progress.clear()?;
     if args.json {
         output::json(&document(&report, url))?;
@@ -155,34 +167,5 @@ fn verdict(report: &CheckReport) -> Result<()> {
         count => Err(Failure::new(Exit::Failed, "damaged", format!("{} problems in the store", grouped(count)))
             .fix("keep the file for an analysis, and restore the named events from a backup or from their providers")
             .into()),
-    }
-}
-
-/// One line on a terminal that is written over and over.
-struct Progress {
-    on: bool,
-    shown_at: Option<Instant>,
-}
-
-impl Progress {
-    /// A person can read no faster.
-    const PAUSE: Duration = Duration::from_millis(100);
-
-    fn new() -> Self {
-        Self { on: std::io::stderr().is_terminal(), shown_at: None }
-    }
-
-    fn show(&mut self, seen: CheckProgress) {
-        if !self.on || self.shown_at.is_some_and(|at| at.elapsed() < Self::PAUSE) {
-            return;
-        }
-        self.shown_at = Some(Instant::now());
-        let text = format!("checking {} of {} events", grouped(seen.done), grouped(seen.total));
-        // Without a terminal to talk to there is nothing to show; the check itself goes on.
-        self.on = output::talk_over(&text).is_ok();
-    }
-
-    fn clear(&self) -> Result<()> {
-        if self.shown_at.is_some() { output::talk_over("") } else { Ok(()) }
     }
 }

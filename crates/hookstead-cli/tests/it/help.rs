@@ -3,7 +3,7 @@
 use crate::terminal::Terminal;
 
 /// Every verb, as it is typed. A verb that is missing here fails the first test.
-const VERBS: [&str; 45] = [
+const VERBS: [&str; 47] = [
     "",
     "serve",
     "demo",
@@ -42,6 +42,8 @@ const VERBS: [&str; 45] = [
     "providers test",
     "store",
     "store check",
+    "store backup",
+    "store restore",
     "config",
     "config init",
     "config check",

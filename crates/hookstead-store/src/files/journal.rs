@@ -192,7 +192,7 @@ impl Journal {
 
     /// Whether its name still names it; the error says what is wrong.
     pub(super) fn check_place(&self) -> Result<(), String> {
-        self.place.check()
+        self.place.check(self.end)
     }
 
     /// Appends a batch and makes it durable: the commit point.

@@ -26,6 +26,7 @@ use serde_json::value::RawValue;
 use super::codec::RowJson;
 use super::row::Row;
 use crate::fs::{FileFacts, Fs, FsFile};
+use crate::place;
 
 const SEED: &str = "hookstead work.log 1";
 
@@ -227,7 +228,7 @@ impl WorkLog {
 
     /// Whether the path still names the file that is appended to; the error says what is wrong.
     pub(super) fn check_place(&self) -> Result<(), String> {
-        self.place.check()
+        self.place.check(self.end)
     }
 }
 
@@ -244,16 +245,9 @@ impl Place {
         Ok(Self { fs: Arc::clone(fs), path: path.to_owned(), opened: file.facts()? })
     }
 
-    /// Whether the path still names the file; the error says what is wrong.
-    pub(super) fn check(&self) -> Result<(), String> {
-        match self.fs.facts(&self.path) {
-            Ok(Some(now)) if now.same_file(&self.opened) => Ok(()),
-            Ok(Some(_)) => {
-                Err(format!("`{}` is another file than the one that was opened", self.path.display()))
-            }
-            Ok(None) => Err(format!("`{}` is gone", self.path.display())),
-            Err(error) => Err(format!("`{}` cannot be looked at: {error}", self.path.display())),
-        }
+    /// Whether the path still names the file, with at least `bytes` bytes; the error says what is wrong.
+    pub(super) fn check(&self, bytes: u64) -> Result<(), String> {
+        place::check(&self.path, &self.opened, bytes, self.fs.facts(&self.path)).map(drop)
     }
 }
 

@@ -28,6 +28,7 @@ mod batch;
 mod check;
 mod checkpoint;
 mod codec;
+mod copy;
 mod disk;
 mod entry;
 mod failure;
@@ -53,4 +54,5 @@ mod tables;
 mod work;
 mod writer;
 
+pub(crate) use copy::{copy, restore};
 pub(crate) use start::{lock_path, open};

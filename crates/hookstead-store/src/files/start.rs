@@ -55,7 +55,7 @@ pub(crate) fn lock_path(folder: &Path) -> std::path::PathBuf {
     folder.join(LOCK)
 }
 
-fn acquire(fs: &dyn Fs, root: &Path, now: Timestamp) -> Result<Arc<StoreLock>, OpenError> {
+pub(super) fn acquire(fs: &dyn Fs, root: &Path, now: Timestamp) -> Result<Arc<StoreLock>, OpenError> {
     let path = lock_path(root);
     StoreLock::acquire(fs, path.clone(), now).map_err(|error| match error {
         LockError::Held(owner) => OpenError::Locked { path: root.to_owned(), owner },

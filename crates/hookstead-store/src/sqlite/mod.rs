@@ -10,6 +10,7 @@ mod checkpoint;
 mod claim;
 mod conflict;
 mod connect;
+mod copy;
 mod create;
 #[cfg(test)]
 mod damaged_log;
@@ -41,6 +42,7 @@ mod store;
 mod sweep;
 mod writer;
 
+pub(crate) use copy::{copy, restore};
 pub use effect::{EffectError, SqliteTransaction, sqlite_effect};
 pub(crate) use open::open;
 pub(crate) use read_only::open_read_only;

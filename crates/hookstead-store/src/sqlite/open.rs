@@ -128,7 +128,7 @@ fn start(
     spot_check(&connection, options.spot_check_events).map_err(|error| damaged(&target.path, error))?;
     let ledger = Ledger::load(&connection).map_err(failed)?;
     let published = Arc::new(Published::new(Arc::clone(&ledger.registry), ledger.stats));
-    let files = Files::remember(Arc::clone(&options.fs), &target.path)?;
+    let files = Files::remember(Arc::clone(&options.fs), &target.path, target.wal.bytes())?;
     let mut writer = Writer::new(Parts {
         target: target.clone(),
         guard,
@@ -182,7 +182,7 @@ pub(super) fn check_library() -> Result<(), OpenError> {
 }
 
 /// Makes the folder and what is missing above it, unless it would lie where a store cannot.
-fn prepare_folder(fs: &dyn Fs, folder: &Path) -> Result<(), OpenError> {
+pub(super) fn prepare_folder(fs: &dyn Fs, folder: &Path) -> Result<(), OpenError> {
     let mut missing = Vec::new();
     let mut existing = folder;
     while fs.facts(existing).map_err(io_error("look at", existing))?.is_none() {
@@ -201,7 +201,7 @@ fn prepare_folder(fs: &dyn Fs, folder: &Path) -> Result<(), OpenError> {
     missing.iter().rev().try_for_each(|dir| fs.create_dir(dir).map_err(io_error("make the folder", dir)))
 }
 
-fn acquire(fs: &dyn Fs, path: &Path, now: Timestamp) -> Result<Arc<StoreLock>, OpenError> {
+pub(super) fn acquire(fs: &dyn Fs, path: &Path, now: Timestamp) -> Result<Arc<StoreLock>, OpenError> {
     let lock = lock_path(path);
     StoreLock::acquire(fs, lock.clone(), now).map_err(|error| match error {
         LockError::Held(owner) => OpenError::Locked { path: path.to_owned(), owner },
@@ -318,7 +318,7 @@ pub(super) fn store_error(doing: &str, error: StoreError) -> OpenError {
 
 /// Makes the entries of the folder durable, and those of the folders above it: an earlier start may have
 /// made them and died. SQLite ignores what its own sync of a folder says.
-fn sync_folders(fs: &dyn Fs, folder: &Path) -> Result<(), OpenError> {
+pub(super) fn sync_folders(fs: &dyn Fs, folder: &Path) -> Result<(), OpenError> {
     fs.sync_dir(folder).map_err(io_error("sync the folder", folder))?;
     let device = |dir: &PathBuf| fs.facts(dir).map(|facts| facts.map(|facts| facts.device));
     let own = device(&folder.to_owned()).map_err(io_error("look at", folder))?;

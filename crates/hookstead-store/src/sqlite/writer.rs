@@ -83,6 +83,8 @@ impl Writer {
 
     /// Carries out a batch; see [`hookstead_core::Store::apply`].
     pub(super) fn apply(&mut self, writes: &[Write], now: Timestamp) -> Result<Vec<Written>, StoreError> {
+        // Before the commit: what went into a file that was moved away is not there for the retry either.
+        self.files.check()?;
         if self.probe_due {
             self.probe()?;
         }

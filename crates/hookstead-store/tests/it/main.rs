@@ -2,6 +2,7 @@
 //! alone. Each case is a test of its own.
 
 mod backend;
+mod backup;
 mod case;
 mod concurrency;
 mod damage;
@@ -17,6 +18,7 @@ mod refusal;
 mod scene;
 mod schema;
 mod wal;
+mod watch;
 
 use std::process::ExitCode;
 
@@ -63,7 +65,14 @@ fn main() -> ExitCode {
     });
     libtest_mimic::run(
         &Arguments::from_args(),
-        conformance.chain([model]).chain(own).chain(faults::trials()).chain(files::trials()).collect(),
+        conformance
+            .chain([model])
+            .chain(own)
+            .chain(faults::trials())
+            .chain(files::trials())
+            .chain(backup::trials())
+            .chain(watch::trials())
+            .collect(),
     )
     .exit_code()
 }

@@ -1,0 +1,147 @@
+//! Copies of a database: of one that is written to, through SQLite's own backup within one read transaction, and of
+//! one in a backup, byte by byte.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use hookstead_core::{CheckReport, Store, Timestamp};
+use rusqlite::backup::{Backup, StepResult};
+use rusqlite::{Connection, OpenFlags};
+
+use super::connect::{Target, WalCap};
+use super::create::beside;
+use super::files::wal_path;
+use super::open::{acquire, prepare_folder, sync_folders};
+use super::read_only::open_read_only;
+use crate::backup::{BackupError, BackupPhase, BackupProgress, Step, checking, copy_file, io_error};
+use crate::fs::Fs;
+use crate::open::OpenOptions;
+
+/// Pages between two reports of progress: 8 MiB.
+const PAGES_PER_STEP: i32 = 1024;
+
+/// Copies the database `from`, also while it is written to, to the new file `to`, which is durable when it returns, and
+/// checks the copy.
+pub(crate) fn copy(
+    from: &Path,
+    to: &Path,
+    options: &OpenOptions,
+    step: Step<'_>,
+) -> Result<CheckReport, BackupError> {
+    let from = std::path::absolute(from).map_err(io_error("find", from))?;
+    // It refuses what is not ours, and a log that is damaged where nobody has it open.
+    drop(open_read_only(&from, options)?);
+    let target = Target {
+        path: from,
+        vfs: options.vfs.clone(),
+        busy_timeout: options.busy_timeout,
+        wal: WalCap::within(options.wal_bytes_max),
+    };
+    let fs = options.fs.as_ref();
+    let file = fs.create_new(to).map_err(io_error("make", to))?;
+    copy_pages(&target, to, step)?;
+    file.sync().map_err(io_error("sync", to))?;
+    let folder = to.parent().unwrap_or(Path::new("/"));
+    fs.sync_dir(folder).map_err(io_error("sync", folder))?;
+    let report = check(to, options, step)?;
+    remove_beside(fs, to)?;
+    Ok(report)
+}
+
+/// Within one read transaction, so that writes that come meanwhile do not make it begin again.
+fn copy_pages(source: &Target, to: &Path, step: Step<'_>) -> Result<(), BackupError> {
+    let failed = |source: rusqlite::Error| BackupError::Database {
+        doing: "copy the database".to_owned(),
+        source: source.into(),
+    };
+    let reader = source.reader().map_err(failed)?;
+    reader.execute_batch("BEGIN; SELECT count(*) FROM store;").map_err(failed)?;
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let mut copy = Connection::open_with_flags(to, flags).map_err(failed)?;
+    // Nobody takes the file for a backup before our own sync of all of it.
+    copy.execute_batch("PRAGMA synchronous = OFF; PRAGMA journal_mode = MEMORY;").map_err(failed)?;
+    let backup = Backup::new(&reader, &mut copy).map_err(failed)?;
+    loop {
+        let result = backup.step(PAGES_PER_STEP).map_err(failed)?;
+        let pages = backup.progress();
+        let count = |pages: i32| u64::try_from(pages).unwrap_or(0);
+        let (total, left) = (count(pages.pagecount), count(pages.remaining));
+        step(BackupProgress { phase: BackupPhase::Copying, done: total.saturating_sub(left), total });
+        match result {
+            StepResult::Done => break,
+            StepResult::More => {}
+            // Nobody else has the copy, and readers of a log wait for nobody.
+            other => {
+                let doing = "copy the database".to_owned();
+                return Err(BackupError::Database { doing, source: format!("SQLite says {other:?}").into() });
+            }
+        }
+    }
+    drop(backup);
+    copy.close().map_err(|(_, error)| failed(error))
+}
+
+/// Puts a database from a backup where there is none. Its digest must be `digest`.
+pub(crate) fn restore(
+    from: &Path,
+    digest: &str,
+    to: &Path,
+    options: &OpenOptions,
+    now: Timestamp,
+    step: Step<'_>,
+) -> Result<CheckReport, BackupError> {
+    let fs = options.fs.as_ref();
+    let to = std::path::absolute(to).map_err(io_error("find", to))?;
+    let folder = to.parent().unwrap_or(Path::new("/")).to_owned();
+    refuse_taken(fs, &to)?;
+    prepare_folder(fs, &folder)?;
+    let lock = acquire(fs, &to, now)?;
+    let placed = place(fs, from, digest, &to).and_then(|()| Ok(sync_folders(fs, &folder)?));
+    lock.release();
+    placed?;
+    check(&to, options, step)
+}
+
+/// Beside its place first, and from there without ever replacing anything.
+fn place(fs: &dyn Fs, from: &Path, digest: &str, to: &Path) -> Result<(), BackupError> {
+    // Looked at again, now that no server can start.
+    refuse_taken(fs, to)?;
+    let building = beside(to, ".new");
+    if fs.facts(&building).map_err(io_error("look at", &building))?.is_some() {
+        fs.remove(&building).map_err(io_error("remove the leftover", &building))?;
+    }
+    let copied = copy_file(fs, from, &building)?;
+    if copied != digest {
+        fs.remove(&building).map_err(io_error("remove", &building))?;
+        let what = "the database changed while it was read".to_owned();
+        return Err(BackupError::Damaged { path: from.to_owned(), what });
+    }
+    fs.hard_link(&building, to).map_err(io_error("move into place", to))?;
+    fs.remove(&building).map_err(io_error("remove", &building))
+}
+
+fn refuse_taken(fs: &dyn Fs, to: &Path) -> Result<(), BackupError> {
+    for path in [to.to_owned(), wal_path(to)] {
+        if fs.facts(&path).map_err(io_error("look at", &path))?.is_some() {
+            return Err(BackupError::Taken { path });
+        }
+    }
+    Ok(())
+}
+
+fn check(path: &Path, options: &OpenOptions, step: Step<'_>) -> Result<CheckReport, BackupError> {
+    // Damage is to be named and not to end the copying.
+    let options = OpenOptions { spot_check_events: 0, ..options.clone() };
+    let store: Arc<dyn Store> = open_read_only(path, &options)?;
+    Ok(store.check(&mut checking(step))?)
+}
+
+/// What SQLite made to read the copy; nothing is in it.
+fn remove_beside(fs: &dyn Fs, database: &Path) -> Result<(), BackupError> {
+    for path in [wal_path(database), beside(database, "-shm")] {
+        if fs.facts(&path).map_err(io_error("look at", &path))?.is_some() {
+            fs.remove(&path).map_err(io_error("remove", &path))?;
+        }
+    }
+    Ok(())
+}
