@@ -32,8 +32,11 @@ pub(super) struct Batch<'a> {
     pub(super) guard: &'a Guard,
     /// Effects that took the batch with them when it was run before: they count as failed and are not run.
     pub(super) failed_effects: &'a FailedEffects,
-    /// The effect that has just taken the batch with it.
-    pub(super) undone_by: Option<(EffectOf, EffectFailure)>,
+    /// Effects that are not to be run again if the batch is: the one that took it along, and those that used up their
+    /// time. The others may have failed for the sake of the first.
+    pub(super) not_again: FailedEffects,
+    /// An effect has just taken the batch with it.
+    pub(super) is_undone: bool,
 }
 
 /// Whose an effect is: it runs once for a lease.

@@ -12,6 +12,9 @@ use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
 /// After how many of SQLite's own steps it is looked at the time: some microseconds.
 const STEPS_BETWEEN_LOOKS: i32 = 1_000;
 
+/// The rule of an effect that has used up its time.
+pub(super) const TIMEOUT: &str = "effect-timeout";
+
 /// Every table of this store. Their indexes are known by them.
 pub(super) const OWN_TABLES: [&str; 14] = [
     "attempts",
@@ -103,7 +106,7 @@ impl Guard {
     fn lateness(&self) -> Stop {
         let error =
             format!("it took longer than the {} ms that an effect may take", self.time_max.as_millis());
-        Stop { rule: "effect-timeout", error }
+        Stop { rule: TIMEOUT, error }
     }
 
     fn answer(&self, context: &AuthContext<'_>) -> Authorization {

@@ -7,6 +7,7 @@ use rusqlite::params;
 use super::batch::Batch;
 use super::effect::{self, Ran};
 use super::failure::writing;
+use super::guard::TIMEOUT;
 use super::ledger::int;
 
 /// The token of a delivery's first lease.
@@ -54,10 +55,16 @@ impl Batch<'_> {
         }
         match effect::run(self.connection, self.guard, effect)? {
             Ran::Kept => Ok(None),
-            Ran::Undone(failure) => Ok(Some(failure)),
+            Ran::Undone(failure) => {
+                if failure.rule == TIMEOUT {
+                    self.not_again.insert(of, failure.clone());
+                }
+                Ok(Some(failure))
+            }
             Ran::BatchUndone(failure) => {
                 let error = StoreError::backend("run an effect", failure.error.clone());
-                self.undone_by = Some((of, failure));
+                self.not_again.insert(of, failure);
+                self.is_undone = true;
                 Err(error)
             }
         }

@@ -10,10 +10,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use hookstead_core::{EffectFailure, IdentityKey, Seq, StoreError, Timestamp, Write, Written};
+use hookstead_core::{IdentityKey, Seq, StoreError, Timestamp, Write, Written};
 use rusqlite::Connection;
 
-use super::batch::{Batch, DuplicateCounts, EffectOf, FailedEffects, Statements};
+use super::batch::{Batch, DuplicateCounts, FailedEffects, Statements};
 use super::checkpoint::{Log, Reset};
 use super::connect::{PAGE_BYTES, Target, check_journal_mode, check_writer};
 use super::failure::{committing, reading, writing};
@@ -185,10 +185,8 @@ impl Writer {
         loop {
             match self.transact_without(connection, writes, now, &failed)? {
                 Transacted::Committed(answers) => return Ok(answers),
-                // Each is run once more at the most, so this ends.
-                Transacted::UndoneBy(of, failure) => {
-                    failed.insert(of, failure);
-                }
+                // There is one more each time, so this ends.
+                Transacted::Undone(by) => failed.extend(by),
             }
         }
     }
@@ -211,17 +209,16 @@ impl Writer {
             statements: Statements::default(),
             guard: &self.guard,
             failed_effects,
-            undone_by: None,
+            not_again: FailedEffects::new(),
+            is_undone: false,
         };
         let changes_before = connection.total_changes();
         let answers = match carry_out(&mut batch, writes) {
             Ok(answers) => answers,
             Err(error) => {
                 let failure = roll_back(connection, error);
-                return match batch.undone_by {
-                    Some((of, why)) if !failure.connection_is_lost => Ok(Transacted::UndoneBy(of, why)),
-                    _ => Err(failure),
-                };
+                let again = batch.is_undone && !failure.connection_is_lost;
+                return if again { Ok(Transacted::Undone(batch.not_again)) } else { Err(failure) };
             }
         };
         let (ledger, duplicates) = (batch.ledger, batch.duplicates);
@@ -355,8 +352,8 @@ impl Writer {
 /// What became of a transaction.
 enum Transacted {
     Committed(Vec<Written>),
-    /// An effect rolled it back.
-    UndoneBy(EffectOf, EffectFailure),
+    /// An effect rolled it back. It is to be run again without these.
+    Undone(FailedEffects),
 }
 
 /// Why a transaction failed, and whether its connection may be used again.
