@@ -6,8 +6,7 @@ use std::ops::Range;
 use std::time::Duration;
 
 use hookstead::core::lease::LEASE_MAX;
-use hookstead::core::retry::{RETRY_STEPS_MAX, RETRY_WAIT_MAX};
-use hookstead::core::{DestinationName, QueryError, RetryPolicy};
+use hookstead::core::{DestinationName, QueryError};
 use hookstead::destination::CONCURRENCY_MAX;
 use hookstead::sink::exec::EXEC_TIMEOUT_MAX;
 use hookstead::sink::push::{
@@ -22,19 +21,13 @@ use toml::de::DeValue;
 use super::keys::names;
 use super::problem::did_you_mean;
 use super::reader::{At, Section, kind};
+use super::schedule;
 use super::secret::{FoundSecret, Lookup, SecretReference};
 use super::settings::Mode;
-use super::units::parse_duration;
 use super::values::rate;
 
 /// The shortest time that an attempt can be given: enough for a name, a connection and an answer nearby.
 const TIMEOUT_MIN: Duration = Duration::from_millis(100);
-
-/// The most attempts that can be asked for: above it a delivery is never given up.
-const ATTEMPTS_MAX: u64 = 10_000;
-
-/// The longest that a delivery can be owed: ten years.
-const AGE_MAX: Duration = Duration::from_hours(24 * 3_650);
 
 /// The most parts of a program's command.
 const COMMAND_PARTS_MAX: usize = 256;
@@ -147,7 +140,7 @@ fn destination(
     };
     let kind = word.and_then(|word| kind_of(section, word, surroundings));
     let filter = filter(section, surroundings.sources);
-    let retry = retry(section);
+    let retry = schedule::retry(section);
     let concurrency = section.integer("concurrency", 1..=CONCURRENCY_MAX.into());
     let rate = section.parsed("rate", rate_per_s);
     let lease = section.duration("lease", Duration::from_secs(1)..=LEASE_MAX);
@@ -374,7 +367,12 @@ fn list<T>(section: &Section<'_>, key: &str, read: impl Fn(&At<&str>) -> Option<
     items.into_iter().collect()
 }
 
-fn refused<T>(section: &Section<'_>, key: &str, span: &Range<usize>, result: Result<T, String>) -> Option<T> {
+pub(super) fn refused<T>(
+    section: &Section<'_>,
+    key: &str,
+    span: &Range<usize>,
+    result: Result<T, String>,
+) -> Option<T> {
     match result {
         Ok(value) => Some(value),
         Err(what) => {
@@ -441,62 +439,4 @@ fn scalar(value: &Spanned<DeValue<'_>>) -> Result<serde_json::Value, String> {
             Err(format!("can be compared with a text, a number, true or false, and not with {}", kind(other)))
         }
     }
-}
-
-/// The schedule: `"standard"` or a list of waits, within `max_attempts` and `max_age`.
-fn retry(section: &Section<'_>) -> Option<RetryPolicy> {
-    let attempts = section.integer("max_attempts", 1..=ATTEMPTS_MAX);
-    let age = section.duration("max_age", Duration::from_secs(1)..=AGE_MAX);
-    let mut policy = RetryPolicy::default();
-    if let Some(waits) = schedule(section)? {
-        policy.attempts_max = u32::try_from(waits.len()).unwrap_or(u32::MAX);
-        policy.schedule_s = waits;
-    }
-    if let Some(attempts) = attempts {
-        policy.attempts_max = u32::try_from(attempts.value).unwrap_or(u32::MAX);
-    }
-    let repeats = usize::try_from(policy.attempts_max).unwrap_or(usize::MAX) > policy.schedule_s.len();
-    if repeats && policy.schedule_s.last() == Some(&0) {
-        let what = "the last wait of the schedule is used again and again, and it is no wait at all";
-        let fix = "end the list with a wait of at least \"1s\", or lower max_attempts to its length";
-        section.findings.at(&section.key_span("retry"), &section.key("retry"), what, fix);
-        return None;
-    }
-    if let Some(age) = age {
-        policy.age_max_s = u32::try_from(age.value.as_secs()).unwrap_or(u32::MAX);
-    }
-    Some(policy)
-}
-
-/// `None`: it is wrong. `Some(None)`: the standard one.
-fn schedule(section: &Section<'_>) -> Option<Option<Vec<u32>>> {
-    let Some(value) = section.value("retry") else { return Some(None) };
-    if let DeValue::String(text) = value.get_ref() {
-        if text == "standard" {
-            return Some(None);
-        }
-        let what = format!("`{text}` is no schedule");
-        let fix = "write retry = \"standard\", or the wait before each attempt: [\"0s\", \"5s\", \"5m\"]";
-        section.findings.at(&value.span(), &section.key("retry"), what, fix);
-        return None;
-    }
-    let waits = section.texts("retry")?;
-    if waits.is_empty() || waits.len() > RETRY_STEPS_MAX {
-        let what = format!("a schedule has 1 to {RETRY_STEPS_MAX} waits");
-        section.findings.at(&value.span(), &section.key("retry"), what, "write retry = \"standard\"");
-        return None;
-    }
-    let seconds: Vec<_> = waits.iter().map(|wait| seconds(section, wait)).collect();
-    seconds.into_iter().collect::<Option<_>>().map(Some)
-}
-
-fn seconds(section: &Section<'_>, wait: &At<&str>) -> Option<u32> {
-    let parsed = match parse_duration(wait.value) {
-        Ok(wait) if wait > RETRY_WAIT_MAX => Err("is longer than 7d".to_owned()),
-        Ok(wait) if wait.subsec_millis() > 0 => Err("is not in whole seconds".to_owned()),
-        Ok(wait) => u32::try_from(wait.as_secs()).map_err(|_| "is too long".to_owned()),
-        Err(fault) => Err(fault),
-    };
-    let parsed = parsed.map_err(|fault| format!("`{}` {fault}", wait.value));
-    refused(section, "retry", &wait.span, parsed)
 }

@@ -7,6 +7,7 @@ mod keys;
 mod load;
 mod problem;
 mod reader;
+mod schedule;
 mod secret;
 mod settings;
 mod show;
