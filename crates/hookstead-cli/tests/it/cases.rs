@@ -30,6 +30,7 @@ mod pushed;
 mod raw_body;
 mod retries;
 mod secrets;
+mod setting_up;
 mod signatures;
 mod sketch;
 pub(crate) mod stage;

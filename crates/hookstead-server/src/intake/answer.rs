@@ -103,8 +103,14 @@ fn success(status: StatusCode, content_type: &str, body: Bytes) -> Response<Byte
 /// The answer to a provider's question whether somebody is there.
 pub(crate) fn handshake(answer: HandshakeAnswer) -> Response<Bytes> {
     let status = StatusCode::from_u16(answer.status).unwrap_or(StatusCode::OK);
-    let content_type = answer.content_type.as_deref().unwrap_or("text/plain; charset=utf-8");
+    let content_type = match answer.content_type.as_deref() {
+        None | Some("text/plain") => "text/plain; charset=utf-8",
+        Some(other) => other,
+    };
     let mut response = success(status, content_type, answer.body.into());
+    // It may hold what a stranger sent: whatever reads it as a page gets one that can do nothing.
+    let nothing = HeaderValue::from_static("default-src 'none'");
+    response.headers_mut().insert(header::CONTENT_SECURITY_POLICY, nothing);
     for (name, value) in answer.headers {
         match (HeaderName::from_bytes(name.as_bytes()), HeaderValue::from_bytes(&value)) {
             (Ok(name), Ok(value)) => {

@@ -31,6 +31,9 @@ const THEMES: &[&str] = &[
     "dead-letter",
     "forward-http",
     "forward-security",
+    "verification-handshake",
+    "verify-policy",
+    "url-signing-proxy",
 ];
 
 /// The modules that hold the tests.
@@ -50,6 +53,7 @@ const TESTS: &[&str] = &[
     include_str!("raw_body.rs"),
     include_str!("retries.rs"),
     include_str!("secrets.rs"),
+    include_str!("setting_up.rs"),
     include_str!("signatures.rs"),
     include_str!("timestamps.rs"),
 ];
@@ -66,7 +70,7 @@ fn every_case_is_run_or_put_off() {
         .filter(|case| THEMES.contains(&case.theme()))
         .map(|case| case.id().to_owned())
         .collect();
-    assert_eq!(wanted.len(), 94);
+    assert_eq!(wanted.len(), 105);
     let (run, put_off) = (run(), put_off());
     let both: Vec<_> = run.iter().filter(|id| put_off.contains_key(*id)).collect();
     assert!(both.is_empty(), "run and put off: {both:?}");

@@ -34,6 +34,13 @@ pub(crate) fn table(sketch: &Value) -> Table {
         "hmac" => lines.push(scheme(&mut sketch)),
         known => lines.push(format!("provider = {}", quoted(provider(known)))),
     }
+    // The address of a source follows from that of the server.
+    if let Some(url) = sketch.take_text("public_url") {
+        assert_eq!(url, format!("https://hook.example/in/{name}"));
+    }
+    if let Some(token) = sketch.take_text("verify_token") {
+        lines.push(format!("conf = {{ verify_token = {} }}", quoted(&token)));
+    }
     let (references, secrets) = secrets(&name, &mut sketch);
     lines.extend(references);
     if let Some(seconds) = sketch.take("tolerance_s") {
@@ -63,6 +70,7 @@ pub(crate) fn table(sketch: &Value) -> Table {
 fn provider(preset: &str) -> &str {
     match preset {
         "standard-webhooks" => "standardwebhooks",
+        "hubspot-v3" => "hubspot",
         same => same,
     }
 }
@@ -90,7 +98,7 @@ fn scheme(sketch: &mut Sketch) -> String {
 }
 
 fn secrets(name: &str, sketch: &mut Sketch) -> (Option<String>, Vec<(String, String)>) {
-    let secrets = sketch.take("secrets").unwrap_or_default();
+    let secrets = sketch.take("secrets").or_else(|| sketch.take("public_keys")).unwrap_or_default();
     let variable = |number: usize| format!("CASE_{}_{number}", name.to_uppercase());
     let secrets: Vec<_> = secrets.as_array().into_iter().flatten().enumerate().collect();
     let references: Vec<_> =
