@@ -6,6 +6,7 @@
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "what a test prints is part of its report")]
 
 mod backup;
+mod canary;
 mod cases;
 mod conformance;
 mod deliveries;
