@@ -37,6 +37,7 @@ pub(crate) enum Verb {
     Send(cmd::Send),
     Events(cmd::Events),
     Tail(cmd::Tail),
+    Sources(cmd::Sources),
     Destinations(cmd::Destinations),
     Deliveries(cmd::Deliveries),
     Redeliveries(cmd::Redeliveries),

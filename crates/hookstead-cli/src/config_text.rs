@@ -16,6 +16,11 @@ pub(crate) enum NotCut {
 
 /// The text with `[destinations.NAME]` and these keys at its end.
 pub(crate) fn with_table(text: &str, name: &str, keys: &[(&str, Value)]) -> String {
+    with_section(text, &format!("destinations.{name}"), keys)
+}
+
+/// The text with a section of this path and these keys at its end.
+pub(crate) fn with_section(text: &str, path: &str, keys: &[(&str, Value)]) -> String {
     let mut text = text.to_owned();
     if !text.is_empty() {
         if !text.ends_with('\n') {
@@ -23,7 +28,7 @@ pub(crate) fn with_table(text: &str, name: &str, keys: &[(&str, Value)]) -> Stri
         }
         text.push('\n');
     }
-    text.push_str(&format!("[destinations.{name}]\n"));
+    text.push_str(&format!("[{path}]\n"));
     for (key, value) in keys {
         text.push_str(&format!("{key} = {value}\n"));
     }
@@ -44,6 +49,47 @@ pub(crate) fn without_table(text: &str, name: &str) -> Result<String, NotCut> {
     } else {
         Err(NotCut::Inline)
     }
+}
+
+/// The text in which the source's `secret` or `secrets`, a line of its own, is these references instead.
+pub(crate) fn with_secrets(text: &str, source: &str, references: &[Value]) -> Result<String, NotCut> {
+    let before: Table = text.parse().map_err(|_| NotCut::Inline)?;
+    let table = before.get("sources").and_then(|sources| sources.get(source)).and_then(Value::as_table);
+    let table = table.ok_or(NotCut::Absent)?;
+    let (key, value) = match references {
+        [one] => ("secret", one.clone()),
+        several => ("secrets", Value::from(several.to_vec())),
+    };
+    let mut wanted = table.clone();
+    wanted.remove("secret");
+    wanted.remove("secrets");
+    wanted.insert(key.to_owned(), value.clone());
+    let after = replaced(text, source, &format!("{key} = {value}\n"));
+    // Read as TOML, nothing but the secrets of this source has changed.
+    let found: Table = after.parse().map_err(|_| NotCut::Inline)?;
+    let mut expected = before;
+    if let Some(Value::Table(sources)) = expected.get_mut("sources") {
+        sources.insert(source.to_owned(), Value::Table(wanted));
+    }
+    if found == expected { Ok(after) } else { Err(NotCut::Inline) }
+}
+
+/// The first line of the source's table that begins with its secrets is this one.
+fn replaced(text: &str, source: &str, line: &str) -> String {
+    let mut within = false;
+    let mut done = false;
+    let replace = |old: &str| {
+        if let Some(path) = header(old) {
+            within = path == ["sources", source];
+        }
+        let key = old.split('=').next().unwrap_or_default().trim();
+        if within && !done && (key == "secret" || key == "secrets") {
+            done = true;
+            return line.to_owned();
+        }
+        old.to_owned()
+    };
+    text.split_inclusive('\n').map(replace).collect()
 }
 
 fn without(mut root: Table, name: &str) -> Table {
@@ -156,6 +202,20 @@ pull = true
         assert!(without_table(&noted, "worker").unwrap().ends_with("# the worker\n\n# the end\n"));
         let cut = without_table(TEXT, "worker").unwrap();
         assert!(cut.ends_with("\"/live\" = true\n\n# the worker\n"), "{cut}");
+    }
+
+    #[test]
+    fn secrets_are_replaced_and_nothing_else() {
+        let reference = |name: &str| Value::Table(Table::from_iter([("env".to_owned(), Value::from(name))]));
+        let two = with_secrets(TEXT, "stripe", &[reference("B"), reference("A")]).unwrap();
+        let line = "secrets = [{ env = \"B\" }, { env = \"A\" }]";
+        assert_eq!(two, TEXT.replace("secret = { env = \"A\" }", line));
+        assert_eq!(with_secrets(&two, "stripe", &[reference("A")]).unwrap(), TEXT);
+        assert_eq!(with_secrets(TEXT, "github", &[reference("A")]), Err(NotCut::Absent));
+        let inline = "[sources]\nstripe = { secret = { env = \"A\" } }\n";
+        assert_eq!(with_secrets(inline, "stripe", &[reference("B")]), Err(NotCut::Inline));
+        let over_lines = "[sources.stripe]\nsecrets = [\n  { env = \"A\" },\n]\n";
+        assert_eq!(with_secrets(over_lines, "stripe", &[reference("B")]), Err(NotCut::Inline));
     }
 
     #[test]

@@ -140,7 +140,11 @@ fn providers() -> impl Iterator<Item = &'static Arc<Provider>> {
 }
 
 /// A random secret in the form that the provider gives out.
-pub(crate) fn make(provider: &Provider) -> io::Result<String> {
+///
+/// # Errors
+///
+/// The system gives no random numbers, or no form of secret that can be made up fits the provider.
+pub fn make(provider: &Provider) -> io::Result<String> {
     let facts = provider.secret();
     let bytes = random(facts.bytes_min.max(SECRET_BYTES))?;
     let forms = [

@@ -5,7 +5,7 @@ use anyhow::Result;
 use crate::cli::{Cli, Verb};
 use crate::cmd::{
     completions, config, deliveries, demo, destinations, events, overview, providers, redeliveries, replay,
-    send, serve, sign, store, tail, token,
+    send, serve, sign, sources, store, tail, token,
 };
 
 /// Runs the verb; without one, prints the overview.
@@ -20,6 +20,7 @@ pub(crate) fn run(cli: &Cli) -> Result<()> {
         Some(Verb::Redeliveries(args)) => redeliveries::run(args),
         Some(Verb::Replay(args)) => replay::run(args),
         Some(Verb::Sign(args)) => sign::run(args),
+        Some(Verb::Sources(args)) => sources::run(args),
         Some(Verb::Destinations(args)) => destinations::run(args),
         Some(Verb::Tail(args)) => tail::run(args),
         Some(Verb::Providers(args)) => providers::run(args),

@@ -3,7 +3,7 @@
 use crate::terminal::Terminal;
 
 /// Every verb, as it is typed. A verb that is missing here fails the first test.
-const VERBS: [&str; 47] = [
+const VERBS: [&str; 51] = [
     "",
     "serve",
     "demo",
@@ -15,6 +15,10 @@ const VERBS: [&str; 47] = [
     "events body",
     "events redeliver",
     "tail",
+    "sources",
+    "sources list",
+    "sources add",
+    "sources rotate",
     "destinations",
     "destinations list",
     "destinations show",

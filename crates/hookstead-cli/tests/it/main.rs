@@ -32,6 +32,7 @@ mod readme;
 mod replay;
 mod send;
 mod senders;
+mod sources;
 mod storms;
 mod tail;
 mod terminal;

@@ -1,0 +1,63 @@
+//! `hookstead sources`: who may send. The configuration file is the truth about them; `add` and `rotate` change it and
+//! have the running server take it over.
+
+mod add;
+mod list;
+mod reference;
+mod rotate;
+
+use anyhow::Result;
+use clap::{Args, Subcommand};
+use hookstead_server::Config;
+use hookstead_server::config::Mode;
+
+use crate::failure::{Exit, Failure};
+
+const EXAMPLES: &str = "\
+Examples:
+  hookstead sources list
+  hookstead sources add stripe --env STRIPE_WEBHOOK_SECRET
+  hookstead sources add shop --provider shopify --file /etc/hookstead/shop
+  hookstead sources rotate stripe --add --env STRIPE_NEW_SECRET";
+
+/// Say who may send, and change their secrets without a gap
+#[derive(Debug, Args)]
+#[command(before_help = EXAMPLES)]
+pub(crate) struct Sources {
+    #[command(subcommand)]
+    verb: SourcesVerb,
+}
+
+#[derive(Debug, Subcommand)]
+enum SourcesVerb {
+    List(list::List),
+    Add(add::Add),
+    Rotate(rotate::Rotate),
+}
+
+pub(crate) fn run(args: &Sources) -> Result<()> {
+    match &args.verb {
+        SourcesVerb::List(args) => list::run(args),
+        SourcesVerb::Add(args) => add::run(args),
+        SourcesVerb::Rotate(args) => rotate::run(args),
+    }
+}
+
+/// Fails in dev mode: every provider is a source there already, and no file says so.
+fn configured(config: Config) -> Result<Config> {
+    match config.mode {
+        Mode::Configured => Ok(config),
+        Mode::Dev => {
+            Err(Failure::new(Exit::Refused, "no-configuration", "there is no hookstead.toml to change")
+                .fix("write one: hookstead config init\nin dev mode every provider is a source by itself")
+                .into())
+        }
+    }
+}
+
+/// The change stands in a file that the running server does not read.
+fn other_file(path: &str) -> Failure {
+    let message = format!("the running server does not read {path}, so it knows nothing of the change");
+    Failure::new(Exit::Partly, "other-configuration", message)
+        .fix("name the server's configuration with --config FILE, and take this one out again")
+}
