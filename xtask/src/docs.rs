@@ -28,6 +28,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
+use crate::install::{Tool, ensure};
 use crate::run::{program, root, step};
 use artifacts::Artifacts;
 use blocks::Block;
@@ -36,6 +37,12 @@ use session::{Ran, Session};
 
 const NOT_RUN: &[&str] =
     &["text", "json", "http", "sql", "yaml", "ini", "html", "js", "python", "diff", "dockerfile", "mermaid"];
+
+/// What the documents tell people to type, beside hookstead.
+const TOOLS: &[Tool] = &[
+    Tool { program: "curl", package: "curl", needed_for: "a block of README.md" },
+    Tool { program: "openssl", package: "openssl", needed_for: "a block of CONTRIBUTING.md" },
+];
 
 /// Stands in for every secret that a configuration takes from the environment: well-formed for all providers.
 const ANY_SECRET: &str = "whsec_b25seS1mb3ItdGhlLWRvY3VtZW50cy1uZXZlci11c2Vk";
@@ -52,6 +59,7 @@ struct Report {
 pub(crate) fn run(files: &[PathBuf]) -> Result<()> {
     let all = files.is_empty();
     let files = if all { documents()? } else { files.to_vec() };
+    ensure(TOOLS)?;
     step("tests that the documents name", || proofs::check_all(root()))?;
     let artifacts = step("build the binary", artifacts::build)?;
     if all {

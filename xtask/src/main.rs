@@ -56,7 +56,7 @@ enum Command {
         #[arg(last = true)]
         options: Vec<String>,
     },
-    /// Install what the tests need: strace, Python, Node, and the senders' packages
+    /// Install what the tests need: strace, openssl, Python, Node, and the senders' packages
     Setup,
     /// Kill the server under load many times, and show what became of what it had acknowledged
     ///
