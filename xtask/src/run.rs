@@ -57,8 +57,13 @@ pub(crate) fn output(command: &mut Command) -> Result<String> {
 
 /// Whether the program can be started at all.
 pub(crate) fn is_installed(name: &str) -> bool {
+    // Older programs (openssl) know their version by a word only.
+    ["--version", "version"].iter().any(|asks| answers(name, asks))
+}
+
+fn answers(name: &str, argument: &str) -> bool {
     let probe = Command::new(name)
-        .arg("--version")
+        .arg(argument)
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
