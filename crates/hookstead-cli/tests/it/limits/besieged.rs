@@ -41,10 +41,12 @@ impl Besieged {
         };
         let mut besieged = Self { server, address, descriptors: 0, memory_kib: 0, _project: project };
         // The first event opens and allocates what every other one needs. Its connection is still open.
-        let connection = besieged.serves("before");
+        let mut connection = besieged.serves("before");
         besieged.descriptors = besieged.server.descriptors() - 1;
         besieged.memory_kib = besieged.server.memory_kib();
-        drop(connection);
+        // Its place is free for others once the server has closed its side.
+        connection.end_sending();
+        assert_eq!(connection.rest().expect("the end"), b"", "nothing behind the answer");
         besieged
     }
 
