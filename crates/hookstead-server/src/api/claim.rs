@@ -22,6 +22,7 @@ use super::body;
 use super::error::ApiError;
 use super::lease_id::LeaseId;
 use super::lease_view::{LeaseView, LeasesView};
+use super::query::parameters;
 use super::router::Api;
 use super::view::text_or_base64;
 use super::waiting::{Wait, Woken, duration, wait_of};
@@ -48,7 +49,7 @@ pub(crate) async fn claim(
     query: Result<Query<ClaimQuery>, QueryRejection>,
     request: Request,
 ) -> Result<Json<LeasesView>, ApiError> {
-    let Query(query) = query.map_err(|rejection| ApiError::new(Problem::Query, rejection.body_text()))?;
+    let query = parameters(query)?;
     // Read to its end, so that the end of the connection is seen while this waits.
     let body = body::read(request.into_body(), API_BODY_BYTES_MAX).await?;
     if !body.trim_ascii().is_empty() {

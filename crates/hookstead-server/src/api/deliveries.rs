@@ -19,12 +19,12 @@ use super::delivery_view::{
     AttemptView, DecisionView, DeliveriesView, DeliveryView, NewDecision, NewEventRedelivery,
 };
 use super::error::ApiError;
-use super::query::refused;
+use super::query::{page, parameters};
 use super::router::Api;
 use super::selector::percent_decoded;
 use super::view::text_or_base64;
 use super::{body, redeliveries};
-use crate::limits::{API_BODY_BYTES_MAX, PAGE_DEFAULT};
+use crate::limits::API_BODY_BYTES_MAX;
 use crate::lookup::{EventName, find};
 use crate::problem::Problem;
 use crate::tokens::Scope;
@@ -81,12 +81,8 @@ pub(crate) async fn list(
     State(api): State<Arc<Api>>,
     query: Result<Query<DeliveriesQuery>, QueryRejection>,
 ) -> Result<Json<DeliveriesView>, ApiError> {
-    let Query(query) = query.map_err(|rejection| ApiError::new(Problem::Query, rejection.body_text()))?;
-    if query.limit == Some(0) {
-        return Err(ApiError::new(Problem::Query, "`limit` is 1 or more"));
-    }
-    let after = query.cursor.as_deref().map(str::parse).transpose().map_err(refused)?;
-    let page = Page { items_max: query.limit.unwrap_or(PAGE_DEFAULT), after, order: Order::NewestFirst };
+    let query = parameters(query)?;
+    let page = page(query.limit, query.cursor.as_deref(), Order::NewestFirst)?;
     let event = query.event.as_deref().map(event_named).transpose()?;
     let (destination, state) = (query.destination, query.state.map(StateName::from));
     let read = move |store: &dyn Store| -> Result<DeliveriesView, ApiError> {

@@ -33,10 +33,8 @@ enum ListOrder {
 impl ListQuery {
     /// The parameters, or why they cannot be read.
     pub(crate) fn of(query: Result<Query<Self>, QueryRejection>) -> Result<Self, ApiError> {
-        let Query(query) = query.map_err(|rejection| ApiError::new(Problem::Query, rejection.body_text()))?;
-        if query.limit == Some(0) {
-            return Err(ApiError::new(Problem::Query, "`limit` is 1 or more"));
-        }
+        let query = parameters(query)?;
+        some(query.limit)?;
         Ok(query)
     }
 
@@ -46,8 +44,26 @@ impl ListQuery {
             Some(ListOrder::Oldest) => Order::OldestFirst,
             Some(ListOrder::Newest) | None => Order::NewestFirst,
         };
-        let after = self.after.as_deref().map(str::parse).transpose().map_err(refused)?;
-        Ok(Page { items_max: self.limit.unwrap_or(PAGE_DEFAULT), after, order })
+        page(self.limit, self.after.as_deref(), order)
+    }
+}
+
+/// The parameters of a route, or why they cannot be read.
+pub(crate) fn parameters<T>(query: Result<Query<T>, QueryRejection>) -> Result<T, ApiError> {
+    query.map(|Query(query)| query).map_err(|rejection| ApiError::new(Problem::Query, rejection.body_text()))
+}
+
+/// The page that a limit and a cursor ask for.
+pub(crate) fn page(limit: Option<u16>, after: Option<&str>, order: Order) -> Result<Page, ApiError> {
+    some(limit)?;
+    let after = after.map(str::parse).transpose().map_err(refused)?;
+    Ok(Page { items_max: limit.unwrap_or(PAGE_DEFAULT), after, order })
+}
+
+fn some(limit: Option<u16>) -> Result<(), ApiError> {
+    match limit {
+        Some(0) => Err(ApiError::new(Problem::Query, "`limit` is 1 or more")),
+        _ => Ok(()),
     }
 }
 

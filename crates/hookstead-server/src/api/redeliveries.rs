@@ -19,11 +19,11 @@ use super::delivery_view::{NewEventRedelivery, NewRedelivery, RedeliveriesView, 
 use super::error::ApiError;
 use super::events::named;
 use super::moment::moment;
-use super::query::refused;
+use super::query::{page, parameters, refused};
 use super::router::Api;
 use super::{body, deliveries};
 use crate::folder::random;
-use crate::limits::{API_BODY_BYTES_MAX, PAGE_DEFAULT, REDELIVERY_STEP};
+use crate::limits::{API_BODY_BYTES_MAX, REDELIVERY_STEP};
 use crate::lookup::find;
 use crate::problem::Problem;
 use crate::tokens::Scope;
@@ -125,12 +125,8 @@ pub(crate) async fn list(
     State(api): State<Arc<Api>>,
     query: Result<Query<RedeliveriesQuery>, QueryRejection>,
 ) -> Result<Json<RedeliveriesView>, ApiError> {
-    let Query(query) = query.map_err(|rejection| ApiError::new(Problem::Query, rejection.body_text()))?;
-    if query.limit == Some(0) {
-        return Err(ApiError::new(Problem::Query, "`limit` is 1 or more"));
-    }
-    let after = query.cursor.as_deref().map(str::parse).transpose().map_err(refused)?;
-    let page = Page { items_max: query.limit.unwrap_or(PAGE_DEFAULT), after, order: Order::NewestFirst };
+    let query = parameters(query)?;
+    let page = page(query.limit, query.cursor.as_deref(), Order::NewestFirst)?;
     let state = query.state.map(|word| match word {
         Word::Running => RedeliveryState::Running,
         Word::Complete => RedeliveryState::Complete,

@@ -11,7 +11,7 @@ use serde::Deserialize;
 
 use super::delivery_view::TailLine;
 use super::error::ApiError;
-use super::query::refused;
+use super::query::{parameters, refused};
 use super::router::Api;
 use super::view::EventView;
 use super::waiting::{Wait, Woken, wait_of};
@@ -39,7 +39,7 @@ pub(crate) async fn tail(
     State(api): State<Arc<Api>>,
     query: Result<Query<TailQuery>, QueryRejection>,
 ) -> Result<Response, ApiError> {
-    let Query(query) = query.map_err(|rejection| ApiError::new(Problem::Query, rejection.body_text()))?;
+    let query = parameters(query)?;
     if query.limit == Some(0) {
         return Err(ApiError::new(Problem::Query, "`limit` is 1 or more"));
     }
