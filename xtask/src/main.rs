@@ -13,6 +13,7 @@ mod ci;
 mod deny;
 mod docs;
 mod evidence;
+mod fixture;
 mod install;
 mod kills;
 mod longer;
@@ -125,6 +126,15 @@ enum Command {
         /// Only these files
         files: Vec<PathBuf>,
     },
+    /// Make a small store of each kind, as this program writes it
+    ///
+    /// Before a format changes, the stores of the old one become fixtures in crates/hookstead-store/tests/it/fixtures/:
+    /// the tests open a copy of each with the present program. What is there is not written over.
+    #[command(after_help = "Examples:\n  cargo xtask fixture\n  cargo xtask fixture /tmp/fixtures")]
+    Fixture {
+        /// A folder for them; without one, those of the tests
+        to: Option<PathBuf>,
+    },
     /// Write docs/providers/ anew: a page for each provider, as the binary prints it
     ///
     /// `docs` and `ci` fail while a page is not what the binary prints.
@@ -147,6 +157,7 @@ fn main() -> ExitCode {
         Command::Bench(arguments) => bench::run(arguments),
         Command::Siege(arguments) => bench::run_siege(arguments),
         Command::Docs { files } => docs::run(&files),
+        Command::Fixture { to } => fixture::run(to.as_deref()),
         Command::ProvidersDocs => docs::write_providers(),
     };
     match result {

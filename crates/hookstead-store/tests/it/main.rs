@@ -11,6 +11,7 @@ mod durability;
 mod effects;
 mod faults;
 mod files;
+mod fixtures;
 mod flips;
 mod open;
 mod read_only;
@@ -70,6 +71,7 @@ fn main() -> ExitCode {
             .chain(own)
             .chain(faults::trials())
             .chain(files::trials())
+            .chain(fixtures::trials())
             .chain(backup::trials())
             .chain(watch::trials())
             .collect(),
