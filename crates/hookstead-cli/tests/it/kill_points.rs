@@ -1,32 +1,18 @@
 //! SIGKILL at every system call between a request and its answer, thread by thread, on both stores. The calls are taken
-//! from a request that is watched; for each of them strace then ends the process when a thread makes it. After the restart the sender's retry comes: what was acknowledged is
-//! there, the retry is stored or a duplicate, nothing is doubled or altered.
+//! from a request that is watched; for each of them strace then ends the process when a thread makes it. After the restart the sender's
+//! retry comes: what was acknowledged is there, the retry is stored or a duplicate, nothing is doubled or altered.
 //!
 //! `HOOKSTEAD_KILL_POINT_STEP`: a kill at each so many-th call (4; `cargo xtask evidence` takes 1).
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
-use std::time::{Duration, Instant};
+mod calls;
+mod pushes;
+mod settles;
 
-use crate::cases::trace::{Attached, attach_to_threads, watch_threads};
+use self::calls::{Threads, calls_during};
+use crate::cases::trace::Attached;
 use crate::harness::{
     Connection, Events, Evidence, Project, Request, SOURCE, Server, StoreKind, check_all, size_from,
 };
-
-/// The kernel keeps fifteen bytes of a thread's name.
-const COMMITTER: &str = "hookstead-commi";
-
-/// A thread has its name by then.
-const NAMED_MAX: Duration = Duration::from_secs(20);
-
-/// Which threads are looked at.
-#[derive(Clone, Copy, Debug)]
-enum Threads {
-    /// Those that read the request and write the answer, and all others.
-    Network,
-    /// Those that commit.
-    Commit,
-}
 
 /// What is sent when the kill comes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,7 +38,7 @@ fn check_sweeps(store: StoreKind) {
     let step = size_from("HOOKSTEAD_KILL_POINT_STEP", 4);
     let evidence = Evidence::begin("kill-points", store);
     let mut sweeps = Sweeps::on(Project::new().on(store));
-    for threads in [Threads::Network, Threads::Commit] {
+    for threads in Threads::ALL {
         for kind in [Kind::New, Kind::Conflict, Kind::Duplicate] {
             sweeps.sweep(threads, kind, step);
         }
@@ -90,11 +76,10 @@ impl Sweeps {
     /// Kills at one call after the other.
     fn sweep(&mut self, threads: Threads, kind: Kind, step: usize) {
         let before = self.unanswered;
-        let calls = self.calls(threads, kind);
-        for Call { name, number } in calls.iter().step_by(step) {
-            let event = format!("{threads:?}-{kind:?}-{name}-{number}");
-            let fault = format!("inject={name}:signal=KILL:when={number}");
-            self.kill(kind, &event, |server| attach_to_threads(&threads.of(server), name, &fault));
+        let calls = calls_during(threads, |watch| self.kill(kind, &format!("{threads:?}-{kind:?}"), watch));
+        for call in calls.iter().step_by(step) {
+            let event = format!("{threads:?}-{kind:?}-{}-{}", call.name, call.number);
+            self.kill(kind, &event, &|server| call.kills(server, threads));
             self.kills += 1;
         }
         let killed = self.unanswered - before;
@@ -102,17 +87,8 @@ impl Sweeps {
         assert!(killed > 0, "no kill came before the answer: {threads:?}, {kind:?}");
     }
 
-    /// The calls that the threads make for a request, and some around it.
-    fn calls(&mut self, threads: Threads, kind: Kind) -> Vec<Call> {
-        let folder = tempfile::tempdir().expect("a temporary folder");
-        let file = folder.path().join("calls");
-        self.kill(kind, &format!("{threads:?}-{kind:?}"), |server| watch_threads(&threads.of(server), &file));
-        let calls = calls_in(&fs::read_to_string(file).expect("strace wrote its file"));
-        calls.into_iter().collect()
-    }
-
     /// Sends a request while strace is at work, ends the server, starts it again and checks.
-    fn kill(&mut self, kind: Kind, event: &str, strace: impl FnOnce(&Server) -> Attached) {
+    fn kill(&mut self, kind: Kind, event: &str, strace: &dyn Fn(&Server) -> Attached) {
         let server = self.server_for(kind);
         let mut connection = server.connect();
         let (id, body) = self.request_of(kind, event.to_owned(), &mut connection);
@@ -188,70 +164,6 @@ impl Sweeps {
         let contradicted = self.events.keys().filter(|id| id.contains("Conflict")).count();
         check_all(&self.project, server, &self.events, contradicted, evidence);
     }
-}
-
-impl Threads {
-    /// Their ids. A thread that has just begun has no name of its own yet.
-    fn of(self, server: &Server) -> Vec<u32> {
-        let deadline = Instant::now() + NAMED_MAX;
-        loop {
-            let threads = threads_by_name(server);
-            let (commit, network): (Vec<_>, Vec<_>) =
-                threads.into_iter().partition(|(name, _)| name.starts_with(COMMITTER));
-            if !commit.is_empty() {
-                let wanted = if matches!(self, Self::Commit) { commit } else { network };
-                return wanted.into_iter().map(|(_, id)| id).collect();
-            }
-            assert!(Instant::now() < deadline, "no thread is named {COMMITTER}");
-        }
-    }
-}
-
-fn threads_by_name(server: &Server) -> Vec<(String, u32)> {
-    let tasks = fs::read_dir(format!("/proc/{}/task", server.pid())).expect("the server runs");
-    let mut threads = Vec::new();
-    for task in tasks {
-        let path = task.expect("a thread").path();
-        let id = path.file_name().and_then(|id| id.to_str()).and_then(|id| id.parse().ok());
-        // One that has ended meanwhile is none.
-        if let Ok(name) = fs::read_to_string(path.join("comm")) {
-            threads.push((name, id.expect("a thread has a number")));
-        }
-    }
-    threads
-}
-
-/// The so many-th call of a name by one thread.
-#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Call {
-    name: String,
-    number: usize,
-}
-
-/// The calls of some threads, as strace writes them: `THREAD NAME(..`, one a line; `NAME(..` if it is one thread alone.
-fn calls_in(trace: &str) -> BTreeSet<Call> {
-    let mut counts: BTreeMap<(&str, &str), usize> = BTreeMap::new();
-    let mut calls = BTreeSet::new();
-    for line in trace.lines() {
-        let Some((head, _)) = line.split_once('(') else { continue };
-        let (thread, name) =
-            head.split_once(' ').map_or(("", head), |(thread, name)| (thread, name.trim_start()));
-        if name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_') {
-            let number = counts.entry((thread, name)).or_default();
-            *number += 1;
-            calls.insert(Call { name: name.to_owned(), number: *number });
-        }
-    }
-    calls
-}
-
-#[test]
-fn the_calls_of_a_trace_are_counted_by_thread() {
-    let trace = "7  futex(0x1, FUTEX_WAIT <unfinished ...>\n12 read(3, \"(\", 8) = 8\n7  <... futex resumed>) = 0\n\
-                 7  futex(0x1, FUTEX_WAKE) = 1\n12 futex(0x1, FUTEX_WAKE) = 0\n12 +++ killed by SIGKILL +++\n";
-    let calls: Vec<String> =
-        calls_in(trace).into_iter().map(|Call { name, number }| format!("{name} {number}")).collect();
-    assert_eq!(calls, ["futex 1", "futex 2", "read 1"]);
 }
 
 /// The status, or `None` if the connection ended instead.

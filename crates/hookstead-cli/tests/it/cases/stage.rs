@@ -5,24 +5,15 @@ use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-use std::sync::LazyLock;
 
 use serde_json::Value;
 use tempfile::TempDir;
 
 use super::sketch::{self, Table};
-use crate::harness::Server;
+use crate::harness::{CLOCK_LIBRARY, Server};
 
 /// The binary under test.
 const BINARY: &str = env!("CARGO_BIN_EXE_hookstead");
-
-/// What the dynamic linker loads first to give a process another wall clock, as `faketime` itself names it.
-static CLOCK_LIBRARY: LazyLock<String> = LazyLock::new(|| {
-    let arguments = ["-m", "-f", "@2020-01-01 00:00:00", "printenv", "LD_PRELOAD"];
-    let output = Command::new("faketime").args(arguments).output();
-    let output = output.expect("faketime starts; if it is missing, run `cargo xtask setup`");
-    String::from_utf8(output.stdout).expect("a path").trim().to_owned()
-});
 
 /// What a command printed, and how it ended.
 #[derive(Debug)]

@@ -29,6 +29,23 @@ impl Admin {
         reply
     }
 
+    /// The answer to a `GET` on the connection that is open; `None` if it ended instead.
+    pub(crate) fn try_get(&mut self, target: &str) -> Option<Reply> {
+        let request = Request::new("GET", target, &self.address);
+        let request = request.with("Authorization", &format!("Bearer {}", self.token));
+        self.connection.exchange(&request.bytes()).ok()
+    }
+
+    /// What an event is owed to a destination, with its attempts.
+    pub(crate) fn delivery(&mut self, source: &str, provider_event_id: &str, destination: &str) -> Value {
+        let event = self.get(&format!("/v1/events/{source}:{provider_event_id}"));
+        assert_eq!(event.status, 200, "{provider_event_id}: {event}");
+        let event = event.json()["short_id"].as_str().expect("a short id").to_owned();
+        let delivery = self.get(&format!("/v1/deliveries/{event}:{destination}"));
+        assert_eq!(delivery.status, 200, "{provider_event_id}: {delivery}");
+        delivery.json()
+    }
+
     /// The answer to a `POST`, whatever it is; the body as JSON unless it is null.
     pub(crate) fn post(&mut self, target: &str, body: &Value) -> Reply {
         let body = if body.is_null() { Vec::new() } else { body.to_string().into_bytes() };

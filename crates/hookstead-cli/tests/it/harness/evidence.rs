@@ -48,7 +48,7 @@ impl Evidence {
 
     /// Says it, and writes it down. `folder` lies on the file system that the store was on.
     pub(crate) fn finish(self, folder: &Path) {
-        let Self { name, store, begun, figures } = self;
+        let Self { name, store, begun, ref figures } = self;
         let seconds = begun.elapsed().as_secs_f64();
         println!("{name} on {}, {seconds:.1} s: {}", store.name(), Value::Object(figures.clone()));
         let Some(into) = std::env::var_os("HOOKSTEAD_EVIDENCE") else { return };
@@ -59,6 +59,30 @@ impl Evidence {
         let file = Path::new(&into).join(format!("{name}-{}.json", store.name()));
         fs::write(&file, record.to_string()).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
     }
+}
+
+impl Drop for Evidence {
+    /// A test that fails says how it is repeated alone.
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("again with: {}", again());
+        }
+    }
+}
+
+/// The command that runs this test once more, at the same size.
+fn again() -> String {
+    let sizes = std::env::vars().filter(|(name, _)| {
+        name.starts_with("HOOKSTEAD_") && name != "HOOKSTEAD_EVIDENCE" && name != "HOOKSTEAD_SENDERS"
+    });
+    let sizes: String = sizes.map(|(name, value)| format!("{name}={value} ")).collect();
+    // One test at a time runs in the thread of the whole program, which bears no test's name.
+    let thread = std::thread::current();
+    let test = thread.name().filter(|name| name.contains("::"));
+    test.map_or_else(
+        || "the command that ran it".to_owned(),
+        |test| format!("{sizes}cargo xtask test {test}"),
+    )
 }
 
 fn milliseconds(time: Duration) -> u64 {

@@ -2,6 +2,8 @@
 
 mod acknowledged;
 mod admin;
+mod clock;
+mod consumer;
 mod disk;
 mod evidence;
 mod http;
@@ -15,6 +17,8 @@ mod tmpfs;
 
 pub(crate) use acknowledged::{Events, Losses, check_all};
 pub(crate) use admin::Admin;
+pub(crate) use clock::{CLOCK_LIBRARY, WallClock};
+pub(crate) use consumer::{Act, Consumer, PULLED};
 pub(crate) use disk::{Disk, Fault, Kind};
 pub(crate) use evidence::{Evidence, size_from};
 pub(crate) use http::{Connection, Reply};
