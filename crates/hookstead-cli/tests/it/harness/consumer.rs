@@ -31,7 +31,8 @@ impl Act {
     /// Whether this is the delivery, as the admin listener shows it, after this was the first that anybody did with it.
     pub(crate) fn is_recorded_in(self, delivery: &Value) -> bool {
         let (state, attempts, logged) = match self {
-            Self::Claim => ("leased", 1, 0),
+            // On a busy machine a short lease may have ended since.
+            Self::Claim => return stands(delivery, "leased", 1, 0) || stands(delivery, "waiting", 1, 0),
             Self::Done => ("done", 1, 1),
             Self::Retry => ("waiting", 1, 1),
             Self::Dead => ("dead", 1, 1),
