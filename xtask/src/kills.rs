@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 
-use crate::longer::{Longer, Output};
+use crate::longer::{Longer, Output, Subject};
 
 /// What the server is killed at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,5 +21,9 @@ pub(crate) fn run(work: Work, count: u32, seed: Option<u64>) -> Result<()> {
     };
     let mut variables = vec![(variable, count.to_string())];
     variables.extend(seed.map(|seed| ("HOOKSTEAD_SEED", seed.to_string())));
-    Longer::build(Output::Shown)?.run(&format!("kill the server {count} times {what}"), filter, &variables)
+    Longer::build(Output::Shown, &[Subject::Binary])?.run(
+        &format!("kill the server {count} times {what}"),
+        filter,
+        &variables,
+    )
 }

@@ -58,9 +58,11 @@ pub(crate) enum Output {
 }
 
 impl Longer {
-    /// Builds them for release.
-    pub(crate) fn build(output: Output) -> Result<Self> {
-        step("build for release", || check(cargo(&Subject::Binary.test()).arg("--no-run")))?;
+    /// Builds those of the subjects for release.
+    pub(crate) fn build(output: Output, subjects: &[Subject]) -> Result<Self> {
+        step("build for release", || {
+            subjects.iter().try_for_each(|subject| check(cargo(&subject.test()).arg("--no-run")))
+        })?;
         let records = tempfile::tempdir().context("cannot make a temporary folder")?;
         Ok(Self { records, output })
     }

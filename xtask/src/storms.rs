@@ -2,11 +2,11 @@
 
 use anyhow::Result;
 
-use crate::longer::{Longer, Output};
+use crate::longer::{Longer, Output, Subject};
 
 /// Sends `count` retries of one id at once, and as many conflicts under ten ids, to each store.
 pub(crate) fn run(count: u32) -> Result<()> {
-    Longer::build(Output::Shown)?.run(
+    Longer::build(Output::Shown, &[Subject::Binary])?.run(
         &format!("{count} retries and {count} conflicts at once"),
         "storms::",
         &[("HOOKSTEAD_STORM", count.to_string())],
