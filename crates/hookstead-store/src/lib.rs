@@ -25,7 +25,7 @@ use hookstead_core::{MemoryStore, Store, Timestamp};
 pub use backup::{BackupError, BackupPhase, BackupProgress, BackupReport, backup, restore};
 pub use fs_os::OsFs;
 pub use lock::{OwnerRecord, StoreLock};
-pub use open::{Checkpoints, OpenError, OpenOptions, Opened};
+pub use open::{Checkpoints, IdentityFlush, OpenError, OpenOptions, Opened};
 pub use rusqlite;
 pub use sqlite::{EffectError, SqliteTransaction, sqlite_effect};
 

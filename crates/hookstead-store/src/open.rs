@@ -48,6 +48,8 @@ pub struct OpenOptions {
     /// The key of the identity hashes of a store that is made now; `None`: a random one. A store that exists
     /// keeps its own.
     pub identity_key: Option<[u8; 32]>,
+    /// How the index of identities of a `sqlite:` store is written.
+    pub identity_flush: IdentityFlush,
 }
 
 impl Default for OpenOptions {
@@ -64,6 +66,7 @@ impl Default for OpenOptions {
             checkpoints: Checkpoints::Beside,
             effect_time_max: EFFECT_TIME_MAX,
             identity_key: None,
+            identity_flush: IdentityFlush::default(),
         }
     }
 }
@@ -84,6 +87,30 @@ pub enum Checkpoints {
     /// The write that makes it due. For tests: the order of all calls to the disk is always the same.
     InTheCall,
 }
+
+/// How the index of identities of a `sqlite:` store is written: the newest identities are kept in memory and in a small
+/// table by sequence number, and move to the index a range at a time, of 256. So each page of the index that is written
+/// takes up several of them.
+///
+/// What is not in the index yet is bounded by `events * (256 / ranges + 1)` identities, each about 40 bytes of memory and
+/// 16 bytes to be read at a start. When that is reached more is flushed at once; nothing is refused for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IdentityFlush {
+    /// After so many new events something is flushed; 0 counts as 1.
+    pub events: u32,
+    /// So many ranges are flushed then, from 1 to 256; others count as the nearest of these. 256 with 1 event: nothing is
+    /// deferred.
+    pub ranges: u16,
+}
+
+impl Default for IdentityFlush {
+    fn default() -> Self {
+        Self { events: IDENTITY_FLUSH_EVENTS, ranges: 1 }
+    }
+}
+
+/// With one range: up to 65,792 identities, 3 MB of memory. A commit that flushes moves about as many of them.
+const IDENTITY_FLUSH_EVENTS: u32 = 256;
 
 /// An open store.
 pub struct Opened {

@@ -61,10 +61,10 @@ impl Batch<'_> {
                 0 => acceptance.identity_hash(),
                 _ => self.identity_key.hash(acceptance.identity(), probe),
             };
-            if self.take_identity(hash)? {
-                return self.store_first(acceptance);
-            }
-            let holder = self.holder(hash, acceptance)?;
+            let Some(seq) = self.identities.holder(hash)? else {
+                return self.store_first(hash, acceptance);
+            };
+            let holder = self.compare_with(seq, acceptance)?;
             match holder.comparison {
                 Comparison::OtherIdentity => {}
                 Comparison::SameBytes => return self.duplicate(&holder),
@@ -75,7 +75,11 @@ impl Batch<'_> {
         Err(StoreError::backend("find a place for an identity", reason))
     }
 
-    fn store_first(&mut self, acceptance: &Acceptance) -> Result<AcceptReceipt, StoreError> {
+    fn store_first(
+        &mut self,
+        hash: IdentityHash,
+        acceptance: &Acceptance,
+    ) -> Result<AcceptReceipt, StoreError> {
         let facts = acceptance.facts();
         let seq = self.store_event(&NewEvent {
             id: acceptance.id(),
@@ -92,6 +96,7 @@ impl Batch<'_> {
             body: acceptance.body(),
             destinations: &facts.destinations,
         })?;
+        self.identities.take(hash, seq);
         Ok(AcceptReceipt {
             outcome: Outcome::Stored,
             event: acceptance.id(),
@@ -160,23 +165,8 @@ impl Batch<'_> {
         Ok(seq)
     }
 
-    /// Gives a hash to the event that comes next. `false`: it belongs to another one.
-    fn take_identity(&mut self, hash: IdentityHash) -> Result<bool, StoreError> {
-        let next = int(self.ledger.newest.0 + 1);
-        let sql = "INSERT INTO identities (hash, seq) VALUES (?1, ?2) ON CONFLICT DO NOTHING";
-        held(&mut self.statements.take_identity, self.connection, sql)
-            .and_then(|statement| statement.execute((hash.0, next)))
-            .map(|changed| changed == 1)
-            .map_err(writing("take an identity"))
-    }
-
-    /// The event that a taken hash belongs to, compared with what came.
-    fn holder(&mut self, hash: IdentityHash, acceptance: &Acceptance) -> Result<Holder, StoreError> {
-        let failed = reading("find the event of an identity");
-        let sql = "SELECT seq FROM identities WHERE hash = ?1";
-        let seq = held(&mut self.statements.find_holder, self.connection, sql)
-            .and_then(|statement| statement.query_row([hash.0], |row| row::seq(row, 0)))
-            .map_err(&failed)?;
+    /// The event that a hash belongs to, compared with what came.
+    fn compare_with(&mut self, seq: Seq, acceptance: &Acceptance) -> Result<Holder, StoreError> {
         let compared = held(
             &mut self.statements.read_holder,
             self.connection,
@@ -187,7 +177,7 @@ impl Batch<'_> {
         .and_then(|statement| {
             statement.query_row([int(seq.0)], |row| compare(row, seq, acceptance)).optional()
         })
-        .map_err(&failed)?;
+        .map_err(reading("find the event of an identity"))?;
         compared.ok_or_else(|| row::corrupt(format!("event {seq} is in an index and not in the table")))?
     }
 

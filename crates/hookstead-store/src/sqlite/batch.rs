@@ -11,6 +11,7 @@ use rusqlite::{CachedStatement, Connection};
 
 use super::effect;
 use super::guard::Guard;
+use super::identities::Staged;
 use super::ledger::Ledger;
 use super::published::Published;
 
@@ -24,6 +25,7 @@ pub(super) struct Batch<'a> {
     pub(super) identity_key: &'a IdentityKey,
     /// The state as this batch leaves it.
     pub(super) ledger: Ledger,
+    pub(super) identities: Staged<'a>,
     /// Where it stands what earlier batches counted and no commit has written yet.
     pub(super) published: &'a Published,
     /// What this batch counted.
@@ -49,10 +51,8 @@ pub(super) type FailedEffects = HashMap<EffectOf, EffectFailure>;
 /// costs as much as a tenth of storing an event.
 #[derive(Default)]
 pub(super) struct Statements<'a> {
-    pub(super) take_identity: Option<CachedStatement<'a>>,
     pub(super) store_event: Option<CachedStatement<'a>>,
     pub(super) store_id: Option<CachedStatement<'a>>,
-    pub(super) find_holder: Option<CachedStatement<'a>>,
     pub(super) read_holder: Option<CachedStatement<'a>>,
 }
 
@@ -65,6 +65,13 @@ pub(super) fn held<'s, 'a>(
     match slot {
         Some(statement) => Ok(statement),
         None => connection.prepare_cached(sql).map(|statement| slot.insert(statement)),
+    }
+}
+
+impl<'a> Batch<'a> {
+    /// What a batch leaves behind that was carried out.
+    pub(super) fn finish(self) -> (Ledger, DuplicateCounts, Staged<'a>) {
+        (self.ledger, self.duplicates, self.identities)
     }
 }
 

@@ -11,6 +11,7 @@ use rusqlite::{Connection, OptionalExtension, Row};
 use super::accept::check_body;
 use super::delivery::seq_of;
 use super::failure::reading;
+use super::identities::Lookup;
 use super::ledger::{count, int, source_name};
 use super::published::Published;
 use super::row;
@@ -43,7 +44,9 @@ pub(super) fn select(
     let seq = match selector {
         EventSelector::Id(id) => seq_of(connection, id)?,
         EventSelector::Seq(seq) => Some(*seq),
-        EventSelector::Identity(identity) => seq_of_identity(connection, known.identity_key, identity)?,
+        EventSelector::Identity(identity) => {
+            seq_of_identity(connection, &mut Lookup::new(connection), known.identity_key, identity)?
+        }
         EventSelector::Newest => newest(connection)?,
     };
     seq.map(|seq| by_seq(connection, known, seq)).transpose().map(Option::flatten)
@@ -133,28 +136,26 @@ fn tally(connection: &Connection, seq: Seq) -> rusqlite::Result<DeliveryTally> {
 /// The first event of an identity: along the probes until one is free or its event has this identity.
 pub(super) fn seq_of_identity(
     connection: &Connection,
+    index: &mut Lookup<'_>,
     key: &IdentityKey,
     identity: &Identity,
 ) -> Result<Option<Seq>, StoreError> {
-    let failed = reading("look up an identity");
     for probe in 0..IDENTITY_PROBES_MAX {
-        let mut statement = connection
-            .prepare_cached(
-                "SELECT events.seq, source, scope, provider_event_id
-                 FROM identities JOIN events ON events.seq = identities.seq WHERE hash = ?1",
-            )
-            .map_err(&failed)?;
-        let found = statement
-            .query_row([key.hash(identity, probe).0], |row| Ok((row::seq(row, 0)?, row::identity(row, 1)?)))
-            .optional()
-            .map_err(&failed)?;
-        match found {
+        let Some(seq) = index.holder(key.hash(identity, probe))? else { return Ok(None) };
+        match identity_of(connection, seq)? {
             None => return Ok(None),
-            Some((seq, holder)) if holder == *identity => return Ok(Some(seq)),
+            Some(holder) if holder == *identity => return Ok(Some(seq)),
             Some(_) => {}
         }
     }
     Ok(None)
+}
+
+fn identity_of(connection: &Connection, seq: Seq) -> Result<Option<Identity>, StoreError> {
+    connection
+        .prepare_cached("SELECT source, scope, provider_event_id FROM events WHERE seq = ?1")
+        .and_then(|mut statement| statement.query_row([int(seq.0)], |row| row::identity(row, 0)).optional())
+        .map_err(reading("look up an identity"))
 }
 
 fn newest(connection: &Connection) -> Result<Option<Seq>, StoreError> {

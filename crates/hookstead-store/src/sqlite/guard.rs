@@ -16,7 +16,7 @@ const STEPS_BETWEEN_LOOKS: i32 = 1_000;
 pub(super) const TIMEOUT: &str = "effect-timeout";
 
 /// Every table of this store. Their indexes are known by them.
-pub(super) const OWN_TABLES: [&str; 14] = [
+pub(super) const OWN_TABLES: [&str; 16] = [
     "attempts",
     "destinations",
     "done",
@@ -24,7 +24,9 @@ pub(super) const OWN_TABLES: [&str; 14] = [
     "event_ids",
     "events",
     "identities",
+    "identity_ranges",
     "migrations",
+    "pending_identities",
     "redeliveries",
     "runs",
     "sources",

@@ -2,5 +2,11 @@
 
 use crate::schema::Migration;
 
-pub(super) const MIGRATIONS: &[Migration] =
-    &[Migration { number: 1, name: "first", sql: include_str!("migrations/0001_first.sql") }];
+pub(super) const MIGRATIONS: &[Migration] = &[
+    Migration { number: 1, name: "first", sql: include_str!("migrations/0001_first.sql") },
+    Migration {
+        number: 2,
+        name: "deferred identities",
+        sql: include_str!("migrations/0002_deferred_identities.sql"),
+    },
+];

@@ -21,6 +21,7 @@ mod extend;
 mod failure;
 mod files;
 mod guard;
+mod identities;
 #[cfg(test)]
 mod injected;
 mod ledger;

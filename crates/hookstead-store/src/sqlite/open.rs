@@ -23,6 +23,7 @@ use super::effect::KIND;
 use super::failure::reading;
 use super::files::{Files, wal_path};
 use super::guard::Guard;
+use super::identities;
 use super::ledger::{Ledger, count};
 use super::log_scan;
 use super::migrations::MIGRATIONS;
@@ -127,6 +128,9 @@ fn start(
     let identity_key = identity_key(&connection).map_err(failed)?;
     spot_check(&connection, options.spot_check_events).map_err(|error| damaged(&target.path, error))?;
     let ledger = Ledger::load(&connection).map_err(failed)?;
+    let identity_flush = options.identity_flush;
+    let identities =
+        identities::load(&connection, identity_flush).map_err(|error| damaged(&target.path, error))?;
     let published = Arc::new(Published::new(Arc::clone(&ledger.registry), ledger.stats));
     let files = Files::remember(Arc::clone(&options.fs), &target.path, target.wal.bytes())?;
     let mut writer = Writer::new(Parts {
@@ -137,6 +141,8 @@ fn start(
         log: Arc::clone(&log),
         published: Arc::clone(&published),
         ledger,
+        identities,
+        identity_flush,
         connection,
     });
     writer.empty_log().map_err(|error| store_error("move the log into the database", error))?;

@@ -19,8 +19,10 @@ use super::connect::{PAGE_BYTES, Target, check_journal_mode, check_writer};
 use super::failure::{committing, reading, writing};
 use super::files::Files;
 use super::guard::Guard;
+use super::identities::{self, Pending, Staged};
 use super::ledger::{Ledger, int};
 use super::published::{COUNTED_MAX, Published};
+use crate::open::IdentityFlush;
 
 /// How many counts of duplicates ride in one commit.
 const COUNTED_PER_COMMIT: usize = 256;
@@ -37,6 +39,10 @@ pub(super) struct Writer {
     log: Arc<Log>,
     published: Arc<Published>,
     ledger: Ledger,
+    /// What the connection has committed: read anew with each connection, so that a commit of which nobody knows what
+    /// became of it leaves no guess behind.
+    identities: Pending,
+    identity_flush: IdentityFlush,
     /// `None` after a failure, until it is needed again.
     connection: Option<Connection>,
     /// A commit must succeed before a duplicate may be answered.
@@ -58,22 +64,25 @@ pub(super) struct Parts {
     pub(super) log: Arc<Log>,
     pub(super) published: Arc<Published>,
     pub(super) ledger: Ledger,
+    pub(super) identities: Pending,
+    pub(super) identity_flush: IdentityFlush,
     pub(super) connection: Connection,
 }
 
 impl Writer {
     pub(super) fn new(parts: Parts) -> Self {
-        let Parts { target, guard, files, identity_key, log, published, ledger, connection } = parts;
-        let reset_at = early_reset(target.wal.frames);
+        let reset_at = early_reset(parts.target.wal.frames);
         Self {
-            target,
-            guard,
-            files,
-            identity_key,
-            log,
-            published,
-            ledger,
-            connection: Some(connection),
+            target: parts.target,
+            guard: parts.guard,
+            files: parts.files,
+            identity_key: parts.identity_key,
+            log: parts.log,
+            published: parts.published,
+            ledger: parts.ledger,
+            identities: parts.identities,
+            identity_flush: parts.identity_flush,
+            connection: Some(parts.connection),
             barrier_due: true,
             probe_due: true,
             reset_at,
@@ -89,7 +98,7 @@ impl Writer {
             self.probe()?;
         }
         let connection = self.take_connection()?;
-        let answers = self.make_room(&connection, frames_needed(writes)).and_then(|()| {
+        let answers = self.make_room(&connection, self.frames_needed(writes)).and_then(|()| {
             self.transact(&connection, writes, now)
                 .inspect_err(|failure| {
                     self.probe_due |= failure.connection_is_lost;
@@ -204,6 +213,7 @@ impl Writer {
             now,
             identity_key: &self.identity_key,
             ledger: self.ledger.clone(),
+            identities: Staged::new(connection, &self.identities),
             published: &self.published,
             duplicates: DuplicateCounts::new(),
             statements: Statements::default(),
@@ -221,16 +231,18 @@ impl Writer {
                 return if again { Ok(Transacted::Undone(batch.not_again)) } else { Err(failure) };
             }
         };
-        let (ledger, duplicates) = (batch.ledger, batch.duplicates);
+        let (ledger, duplicates, staged) = batch.finish();
         let must_commit = connection.total_changes() != changes_before
             || (self.barrier_due && decides_about_events(writes))
             || self.published.all_counted().len() + duplicates.len() > self.counted_max;
         if must_commit {
             let chunk = self.counted_chunk(&duplicates);
-            self.write_barrier(connection)
-                .and_then(|()| write_counts(connection, &chunk))
+            let written = self.write_barrier(connection).and_then(|()| write_counts(connection, &chunk));
+            let taken = written
+                .and_then(|()| staged.write(ledger.newest))
                 .map_err(|error| roll_back(connection, error))?;
             commit(connection).map_err(Failure::of_commit)?;
+            self.identities.join(taken);
             self.barrier_due &= !decides_about_events(writes);
             self.published.all_counted().extend(duplicates);
             self.forget_counted(&chunk);
@@ -265,6 +277,13 @@ impl Writer {
         written.keys().for_each(|seq| {
             counted.remove(seq);
         });
+    }
+
+    /// About how many pages a batch changes, with what it flushes; rather too many.
+    fn frames_needed(&self, writes: &[Write]) -> u32 {
+        let events = writes.iter().filter(|write| matches!(write, Write::Accept(_))).count() as u64;
+        let pages = self.identities.pages_due(Seq(self.ledger.newest.0 + events), events);
+        frames_needed(writes).saturating_add(u32::try_from(pages).unwrap_or(u32::MAX))
     }
 
     /// Resets the log in time, so that it never grows beyond its cap.
@@ -327,6 +346,7 @@ impl Writer {
         }
         self.log.follow(&mut connection).map_err(&failed)?;
         self.guard.watch(&mut connection).map_err(&failed)?;
+        self.identities = identities::load(&connection, self.identity_flush)?;
         self.barrier_due = true;
         Ok(connection)
     }
@@ -460,7 +480,7 @@ fn early_reset(cap: u32) -> u32 {
     cap / 4 * 3
 }
 
-/// About how many pages a batch changes; rather too many.
+/// About how many pages a batch changes by itself; rather too many.
 fn frames_needed(writes: &[Write]) -> u32 {
     let bytes: u64 = writes.iter().map(bytes_needed).sum();
     u32::try_from(bytes / PAGE_BYTES).unwrap_or(u32::MAX).saturating_add(8)
@@ -476,8 +496,7 @@ fn bytes_needed(write: &Write) -> u64 {
         Write::Accept(acceptance) => {
             let headers = acceptance.facts().headers.as_block().len();
             let parts = acceptance.body().len() + headers + acceptance.identity().id.as_bytes().len();
-            // The page of its identity, which is in a random place, and its share of the others.
-            parts as u64 + PAGE_BYTES + 1024 + DELIVERY * acceptance.facts().destinations.len() as u64
+            parts as u64 + 1024 + DELIVERY * acceptance.facts().destinations.len() as u64
         }
         Write::Claim(claim) => PAGE_BYTES + DELIVERY * u64::from(claim.max),
         Write::Redeliver(step) => PAGE_BYTES + DELIVERY * u64::from(step.events_max.min(1_000)),

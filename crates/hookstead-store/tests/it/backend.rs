@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use hookstead_core::conformance::{Backend, Instance};
 use hookstead_core::{Store, Timestamp};
-use hookstead_store::{OpenOptions, Opened, open};
+use hookstead_store::{IdentityFlush, OpenOptions, Opened, open};
 
 /// When every store of these tests is opened.
 pub(crate) const OPENED_AT: Timestamp = Timestamp::from_secs(1_770_000_000);
 
 /// Stores in folders that vanish with them.
-pub(crate) struct Sqlite;
+pub(crate) struct Sqlite(pub(crate) IdentityFlush);
 
 impl Backend for Sqlite {
     fn name(&self) -> &str {
@@ -21,13 +21,15 @@ impl Backend for Sqlite {
 
     fn open(&self) -> Box<dyn Instance> {
         let folder = Folder::new();
-        let opened = folder.open();
-        Box::new(OpenSqlite { folder, opened: Some(opened) })
+        let options = OpenOptions { identity_flush: self.0, ..options() };
+        let opened = folder.open_with(&options);
+        Box::new(OpenSqlite { folder, options, opened: Some(opened) })
     }
 }
 
 struct OpenSqlite {
     folder: Folder,
+    options: OpenOptions,
     opened: Option<Opened>,
 }
 
@@ -40,7 +42,7 @@ impl Instance for OpenSqlite {
         if let Some(opened) = self.opened.take() {
             opened.store.close(OPENED_AT).expect("it can be closed");
         }
-        self.opened = Some(self.folder.open());
+        self.opened = Some(self.folder.open_with(&self.options));
     }
 }
 
@@ -65,9 +67,27 @@ impl Folder {
     }
 
     pub(crate) fn open(&self) -> Opened {
-        open(&self.url(), &options(), OPENED_AT).expect("the store opens")
+        self.open_with(&options())
+    }
+
+    pub(crate) fn open_with(&self, options: &OpenOptions) -> Opened {
+        open(&self.url(), options, OPENED_AT).expect("the store opens")
+    }
+
+    /// Database and log as they are now, in a folder of their own: what a start finds after a kill. Nothing may be
+    /// written meanwhile.
+    pub(crate) fn as_after_a_kill(&self) -> Self {
+        let killed = Self::new();
+        // The database first: what is moved into it from then on is in the log as well.
+        for name in ["events.db", "events.db-wal"] {
+            std::fs::copy(self.path(name), killed.path(name)).expect("it can be copied");
+        }
+        killed
     }
 }
+
+/// A flush every third event, of a quarter of the ranges: of everything within 15 events.
+pub(crate) const SMALL_FLUSHES: IdentityFlush = IdentityFlush { events: 3, ranges: 64 };
 
 pub(crate) fn url(path: &Path) -> String {
     format!("sqlite:{}", path.display())
@@ -79,6 +99,7 @@ pub(crate) fn options() -> OpenOptions {
     OpenOptions {
         wal_bytes_max: 1024 * 1024,
         busy_timeout: Duration::from_secs(20),
+        identity_flush: SMALL_FLUSHES,
         ..OpenOptions::default()
     }
 }

@@ -1,7 +1,7 @@
 //! Bytes that changed on the disk are found before anything rests on them.
 
 use hookstead_core::{BodySelector, StoreError};
-use hookstead_store::{OpenError, OpenOptions, open};
+use hookstead_store::{IdentityFlush, OpenError, OpenOptions, open};
 use rusqlite::Connection;
 
 use crate::backend::{Folder, OPENED_AT, options};
@@ -117,7 +117,8 @@ fn an_event_that_is_missing_is_named() {
 
 fn an_identity_that_is_missing_or_points_elsewhere_is_named() {
     let folder = Folder::new();
-    let store = folder.open().store;
+    let nothing_deferred = IdentityFlush { events: 1, ranges: 256 };
+    let store = folder.open_with(&OpenOptions { identity_flush: nothing_deferred, ..options() }).store;
     register(&store);
     for n in 1..=2 {
         accept(&store, &format!("evt_{n}"), BODY);

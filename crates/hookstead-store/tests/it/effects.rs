@@ -273,7 +273,7 @@ fn an_effect_that_takes_too_long_is_undone() {
 }
 
 /// Statements that an effect may not use, and a word of why.
-const FORBIDDEN: [(&str, &str); 43] = [
+const FORBIDDEN: [(&str, &str); 45] = [
     ("BEGIN", "transactions"),
     ("COMMIT", "transactions"),
     ("END", "transactions"),
@@ -300,6 +300,8 @@ const FORBIDDEN: [(&str, &str); 43] = [
     ("DELETE FROM attempts", "`attempts`"),
     ("DELETE FROM event_ids", "`event_ids`"),
     ("DELETE FROM identities", "`identities`"),
+    ("DELETE FROM identity_ranges", "`identity_ranges`"),
+    ("DELETE FROM pending_identities", "`pending_identities`"),
     ("DELETE FROM migrations", "`migrations`"),
     ("DELETE FROM sources", "`sources`"),
     ("WITH x AS (SELECT 1) DELETE FROM runs", "`runs`"),

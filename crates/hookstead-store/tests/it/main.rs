@@ -13,6 +13,7 @@ mod faults;
 mod files;
 mod fixtures;
 mod flips;
+mod identities;
 mod open;
 mod read_only;
 mod refusal;
@@ -24,9 +25,10 @@ mod watch;
 use std::process::ExitCode;
 
 use hookstead_core::conformance::{cases, model};
+use hookstead_store::IdentityFlush;
 use libtest_mimic::{Arguments, Trial};
 
-use backend::Sqlite;
+use backend::{SMALL_FLUSHES, Sqlite};
 
 fn main() -> ExitCode {
     if let Some(code) = faults::child() {
@@ -35,15 +37,20 @@ fn main() -> ExitCode {
     if files::child() {
         return ExitCode::SUCCESS;
     }
-    let conformance = cases().into_iter().map(|case| {
-        Trial::test(format!("conformance::{}", case.name), move || {
-            case.run(&Sqlite);
-            Ok(())
+    let suites = [("conformance", IdentityFlush::default()), ("small_flushes", SMALL_FLUSHES)];
+    let conformance = suites.into_iter().flat_map(|(suite, flush)| {
+        cases().into_iter().map(move |case| {
+            Trial::test(format!("{suite}::{}", case.name), move || {
+                case.run(&Sqlite(flush));
+                Ok(())
+            })
         })
     });
-    let model = Trial::test("conformance::model::random_operations", || {
-        model::check(&Sqlite);
-        Ok(())
+    let model = suites.map(|(suite, flush)| {
+        Trial::test(format!("{suite}::model::random_operations"), move || {
+            model::check(&Sqlite(flush));
+            Ok(())
+        })
     });
     let own = [
         concurrency::CASES,
@@ -52,6 +59,7 @@ fn main() -> ExitCode {
         durability::CASES,
         effects::CASES,
         flips::CASES,
+        identities::CASES,
         open::CASES,
         read_only::CASES,
         refusal::CASES,
@@ -67,7 +75,7 @@ fn main() -> ExitCode {
     libtest_mimic::run(
         &Arguments::from_args(),
         conformance
-            .chain([model])
+            .chain(model)
             .chain(own)
             .chain(faults::trials())
             .chain(files::trials())

@@ -69,9 +69,9 @@ fn an_unknown_scheme_is_answered_with_the_known_ones() {
 }
 
 fn a_newer_database_is_refused_and_not_touched() {
-    let folder = changed("INSERT INTO migrations VALUES (2, 'later', 'x', 1)");
+    let folder = changed("INSERT INTO migrations VALUES (1000, 'later', 'x', 1)");
     let refused = check_untouched(&folder);
-    assert!(matches!(refused, OpenError::Newer { found: 2, known: 1, .. }), "{refused}");
+    assert!(matches!(refused, OpenError::Newer { found: 1000, known: 1..1000, .. }), "{refused}");
 }
 
 fn a_changed_migration_is_refused_and_not_touched() {

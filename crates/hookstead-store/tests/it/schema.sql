@@ -95,11 +95,22 @@ CREATE TABLE identities (
     seq INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
+CREATE TABLE identity_ranges (
+    number INTEGER PRIMARY KEY,
+    flushed_to INTEGER NOT NULL
+) STRICT;
+
 CREATE TABLE migrations (
     number INTEGER PRIMARY KEY,
     name TEXT NOT NULL,
     checksum TEXT NOT NULL,
     applied_at_us INTEGER NOT NULL
+) STRICT;
+
+CREATE TABLE pending_identities (
+    last_seq INTEGER PRIMARY KEY,
+    -- 16 bytes each.
+    hashes BLOB NOT NULL
 ) STRICT;
 
 CREATE TABLE redeliveries (

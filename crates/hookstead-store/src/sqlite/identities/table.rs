@@ -1,0 +1,157 @@
+//! The tables of the index: `identities` by hash, `pending_identities` by sequence number, and the marks of the ranges.
+//! The tables decide what is pending: a hash whose event is beyond the mark of its range. It knows nothing of batches.
+
+use std::iter;
+
+use hookstead_core::{IdentityHash, Seq, StoreError};
+use rusqlite::types::ValueRef;
+use rusqlite::{Connection, Row};
+
+use super::super::failure::{reading, writing};
+use super::super::ledger::int;
+use super::super::row::{self, corrupt};
+use super::pending::{Pending, range_of};
+use crate::open::IdentityFlush;
+
+/// Bytes of a hash.
+const HASH_BYTES: usize = 16;
+
+/// Reads what is pending, as the database says it: at a start, and after a commit of which nobody knows what became of
+/// it. No events are read; there is at most a megabyte.
+///
+/// # Errors
+///
+/// [`StoreError::Corrupt`] if a hash is pending twice or the tables contradict themselves.
+pub(in crate::sqlite) fn load(connection: &Connection, when: IdentityFlush) -> Result<Pending, StoreError> {
+    let marks = marks(connection)?;
+    let mut pending = Pending::new(&marks, when);
+    let mut twice = None;
+    for_each_pending(connection, &marks, |hash, seq| {
+        if !pending.insert(hash, seq) {
+            twice.get_or_insert(seq);
+        }
+    })?;
+    match twice {
+        None => Ok(pending),
+        Some(seq) => Err(corrupt(format!("the hash of event {seq} was taken by another event before it"))),
+    }
+}
+
+/// How many hashes are pending.
+pub(in crate::sqlite) fn pending_count(connection: &Connection) -> Result<u64, StoreError> {
+    let mut hashes = 0;
+    for_each_pending(connection, &marks(connection)?, |_, _| hashes += 1)?;
+    Ok(hashes)
+}
+
+/// Calls `each` with every hash that is pending, by its event's sequence number.
+pub(super) fn for_each_pending(
+    connection: &Connection,
+    marks: &[Seq],
+    mut each: impl FnMut(IdentityHash, Seq),
+) -> Result<(), StoreError> {
+    let failed = reading("read the pending identities");
+    let oldest = marks.iter().min().copied().unwrap_or(Seq(0));
+    let mut statement = connection
+        .prepare_cached(
+            "SELECT last_seq, hashes, last_seq > (SELECT coalesce(max(seq), 0) FROM events)
+             FROM pending_identities WHERE last_seq > ?1 ORDER BY last_seq",
+        )
+        .map_err(&failed)?;
+    let mut rows = statement.query([int(oldest.0)]).map_err(&failed)?;
+    let mut before = Seq(0);
+    while let Some(row) = rows.next().map_err(&failed)? {
+        let last = row::seq(row, 0).map_err(&failed)?;
+        let hashes = hashes(row, last, before).map_err(&failed)??;
+        for (hash, seq) in hashes.filter(|(hash, seq)| *seq > marks[usize::from(range_of(*hash))]) {
+            each(hash, seq);
+        }
+        before = last;
+    }
+    Ok(())
+}
+
+/// The marks of the ranges.
+pub(super) fn marks(connection: &Connection) -> Result<Vec<Seq>, StoreError> {
+    let failed = reading("read the ranges of identities");
+    let marks: Vec<(u8, Seq)> = connection
+        .prepare_cached("SELECT number, flushed_to FROM identity_ranges ORDER BY number")
+        .and_then(|mut statement| {
+            statement.query_map([], |row| Ok((row.get(0)?, row::seq(row, 1)?)))?.collect()
+        })
+        .map_err(&failed)?;
+    if !marks.iter().map(|(number, _)| *number).eq(0..=u8::MAX) {
+        return Err(corrupt("the table of the ranges of identities does not have one row for each range"));
+    }
+    Ok(marks.into_iter().map(|(_, flushed_to)| flushed_to).collect())
+}
+
+/// Writes down hashes that were taken, by sequence number.
+pub(super) fn append(connection: &Connection, by_seq: &[(Seq, IdentityHash)]) -> Result<(), StoreError> {
+    let failed = writing("write down the pending identities");
+    let mut statement = connection
+        .prepare_cached("INSERT INTO pending_identities (last_seq, hashes) VALUES (?1, ?2)")
+        .map_err(&failed)?;
+    for run in by_seq.chunk_by(|(one, _), (next, _)| next.0 == one.0 + 1) {
+        let hashes: Vec<u8> = run.iter().flat_map(|(_, hash)| hash.0).collect();
+        let last = run.last().map_or(0, |(seq, _)| int(seq.0));
+        statement.execute((last, hashes)).map_err(&failed)?;
+    }
+    Ok(())
+}
+
+/// Moves hashes into the index. They must be sorted, so that each page is changed once.
+pub(super) fn insert(connection: &Connection, sorted: &[(IdentityHash, Seq)]) -> Result<(), StoreError> {
+    let failed = writing("flush identities");
+    let mut statement = connection
+        .prepare_cached("INSERT INTO identities (hash, seq) VALUES (?1, ?2) ON CONFLICT DO NOTHING")
+        .map_err(&failed)?;
+    for (hash, seq) in sorted {
+        // Nobody could take it while it was there.
+        if statement.execute((hash.0, int(seq.0))).map_err(&failed)? != 1 {
+            let what =
+                format!("the hash of event {seq} was pending and is in the index of identities already");
+            return Err(corrupt(what));
+        }
+    }
+    Ok(())
+}
+
+/// Moves the mark of a range.
+pub(super) fn mark(connection: &Connection, range: u8, flushed_to: Seq) -> Result<(), StoreError> {
+    let changed = connection
+        .prepare_cached("UPDATE identity_ranges SET flushed_to = ?2 WHERE number = ?1")
+        .and_then(|mut statement| statement.execute((range, int(flushed_to.0))))
+        .map_err(writing("mark a range of identities"))?;
+    if changed == 1 {
+        return Ok(());
+    }
+    Err(corrupt(format!("range {range} of the identities is not in its table")))
+}
+
+/// Drops the rows that hold nothing pending: every range was flushed up to `oldest`.
+pub(super) fn forget(connection: &Connection, oldest: Seq) -> Result<(), StoreError> {
+    connection
+        .prepare_cached("DELETE FROM pending_identities WHERE last_seq <= ?1")
+        .and_then(|mut statement| statement.execute([int(oldest.0)]))
+        .map(drop)
+        .map_err(writing("drop identities that are flushed"))
+}
+
+type Hashes = std::vec::IntoIter<(IdentityHash, Seq)>;
+
+/// The hashes of a row that ends at `last` and must begin after `before`. The outer error is the database's.
+fn hashes(row: &Row<'_>, last: Seq, before: Seq) -> rusqlite::Result<Result<Hashes, StoreError>> {
+    let ValueRef::Blob(bytes) = row.get_ref(1)? else {
+        return Ok(Err(corrupt(format!("the pending identities up to event {last} are no bytes"))));
+    };
+    let (hashes, rest) = bytes.as_chunks::<HASH_BYTES>();
+    let first = (last.0 + 1).checked_sub(hashes.len() as u64).filter(|first| *first > before.0);
+    let is_beyond_events: bool = row.get(2)?;
+    let Some(first) = first.filter(|_| rest.is_empty() && !hashes.is_empty() && !is_beyond_events) else {
+        let what = format!("the pending identities up to event {last} do not fit to those around them");
+        return Ok(Err(corrupt(what)));
+    };
+    let numbered = iter::zip(hashes, first..).map(|(hash, seq)| (IdentityHash(*hash), Seq(seq)));
+    Ok(Ok(numbered.collect::<Vec<_>>().into_iter()))
+}
