@@ -16,11 +16,13 @@ mod schema;
 #[cfg(feature = "simulation")]
 pub mod sim;
 mod sqlite;
+mod start;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use hookstead_core::{MemoryStore, Store, Timestamp};
+use start::Steps;
 
 pub use backup::{BackupError, BackupPhase, BackupProgress, BackupReport, backup, restore};
 pub use fs_os::OsFs;
@@ -28,6 +30,7 @@ pub use lock::{OwnerRecord, StoreLock};
 pub use open::{Checkpoints, IdentityFlush, OpenError, OpenOptions, Opened};
 pub use rusqlite;
 pub use sqlite::{EffectError, SqliteTransaction, sqlite_effect};
+pub use start::{Finding, StartStep, Verdict};
 
 const SCHEMES: &str = "`memory:`, `sqlite:PATH` and `files:DIR`";
 
@@ -36,26 +39,34 @@ const SCHEMES: &str = "`memory:`, `sqlite:PATH` and `files:DIR`";
 ///
 /// When it returns `Ok`, nobody else has the store open and nobody else can open it; a write was committed
 /// and read back; what the store shows is on the disk and not only in the page cache; its newest events
-/// match their digests. When it returns `Err`, nothing was acknowledged, and a database that was refused
-/// was not written to.
+/// match their digests. The steps that prove this are [`StartStep::SQLITE`] and [`StartStep::FILES`]; how they
+/// came out stands in [`Opened::start`], and warnings are logged. When it returns `Err`, nothing was acknowledged,
+/// and a database that was refused was not written to.
 ///
 /// # Errors
 ///
 /// [`OpenError`] says what is in the way and what to do about it.
 pub fn open(url: &str, options: &OpenOptions, now: Timestamp) -> Result<Opened, OpenError> {
     let location = Location::parse(url)?;
-    std::thread::scope(|scope| {
+    let mut steps = Steps::default();
+    let opened = std::thread::scope(|scope| {
         open::draw_first_number(scope)?;
         match location {
             Location::Memory => {
                 let key = options.identity_key.map_or_else(open::random_key, Ok)?;
                 let store: Arc<dyn Store> = Arc::new(MemoryStore::new(key));
-                Ok(Opened { store, lock: None })
+                Ok(Opened { store, lock: None, start: Vec::new() })
             }
-            Location::Sqlite(path) => sqlite::open(path, options, now),
-            Location::Files(folder) => files::open(folder, options, now),
+            Location::Sqlite(path) => sqlite::open(path, options, now, &mut steps),
+            Location::Files(folder) => files::open(folder, options, now, &mut steps),
         }
-    })
+    });
+    let mut opened = opened.map_err(|error| steps.place(error))?;
+    opened.start = steps.into_findings();
+    for finding in opened.start.iter().filter(|finding| finding.verdict == Verdict::Warning) {
+        tracing::warn!(start.step = finding.name, fix = finding.fix, "{}", finding.words);
+    }
+    Ok(opened)
 }
 
 /// Opens the store that `url` names to read it, also beside the process that has it open. It takes no lock,
@@ -82,6 +93,29 @@ pub fn open_read_only(url: &str, options: &OpenOptions) -> Result<Arc<dyn Store>
     }
 }
 
+/// Looks at the store that `url` names as a start of it would, also beside the process that has it open: the steps of
+/// the start in their order, up to one that failed. It makes no store, and writes to no file of one; beside it, it
+/// writes a probe of its own and removes it, and SQLite may make its shared memory and an empty log where they are
+/// missing. What only a start can do, and what moves while another process writes, is skipped, and the finding says so.
+///
+/// Where nobody has the store open, its lock is held for as long as the log is read: a server that starts just then
+/// may be told that the store is in use.
+pub fn examine(url: &str, options: &OpenOptions) -> Vec<Finding> {
+    let mut steps = Steps::default();
+    let examined = match Location::parse(url) {
+        Ok(Location::Memory) => {
+            return vec![Finding::good("store", "in memory: there is nothing to look at")];
+        }
+        Ok(Location::Sqlite(path)) => sqlite::examine(path, options, &mut steps),
+        Ok(Location::Files(folder)) => files::examine(folder, options, &mut steps),
+        Err(error) => return vec![Finding::failed("store", error.reason(), error.fix())],
+    };
+    if let Err(error) = examined {
+        steps.fail(&error);
+    }
+    steps.into_findings()
+}
+
 /// Who has the store that `url` names open, and where that process listens; `None` if nobody has. It opens
 /// nothing and keeps nobody out.
 ///
@@ -97,7 +131,7 @@ pub fn owner_record(url: &str, options: &OpenOptions) -> Result<Option<OwnerReco
     let doing = format!("read who has `{}` open", path.display());
     std::path::absolute(path)
         .and_then(|path| lock::owner(options.fs.as_ref(), &lock_path(&path)))
-        .map_err(|source| OpenError::Io { doing, source })
+        .map_err(|source| OpenError::Io { doing, source, step: None })
 }
 
 /// Where a URL points.

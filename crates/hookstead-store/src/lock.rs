@@ -129,6 +129,43 @@ pub(crate) fn owner(fs: &dyn Fs, path: &Path) -> io::Result<Option<OwnerRecord>>
     }
 }
 
+/// Who has a lock, as a look at the store sees it that holds off a start meanwhile.
+pub(crate) enum Seen {
+    /// Another process, as far as it said.
+    Alive(Option<OwnerRecord>),
+    /// Nobody has, and nobody gets it while this is kept. There is no lock file where no store was ever opened.
+    Nobody { _held: Option<Box<dyn FsFile>> },
+}
+
+impl Seen {
+    /// In words.
+    pub(crate) fn words(&self) -> String {
+        match self {
+            Self::Alive(Some(owner)) => format!("another process has the store open: {owner}"),
+            Self::Alive(None) => "another process has the store open; it did not say which it is".to_owned(),
+            Self::Nobody { .. } => "nobody has the store open".to_owned(),
+        }
+    }
+
+    /// Whether a process has the store open.
+    pub(crate) fn is_alive(&self) -> bool {
+        matches!(self, Self::Alive(_))
+    }
+}
+
+/// Looks who has the lock at `path`, and holds it if nobody has, shared with others that look. An error is what a start
+/// would run into as well. The file is not made.
+pub(crate) fn look(fs: &dyn Fs, path: &Path) -> io::Result<Seen> {
+    if fs.facts(path)?.is_none() {
+        return Ok(Seen::Nobody { _held: None });
+    }
+    let file = fs.open_or_create(path)?;
+    match file.try_lock(LockKind::Shared)? {
+        LockOutcome::Taken => Ok(Seen::Nobody { _held: Some(file) }),
+        LockOutcome::Held => Ok(Seen::Alive(read_record(file.as_ref())?)),
+    }
+}
+
 /// The lock file of a database.
 pub(crate) fn lock_path(database: &Path) -> PathBuf {
     let mut name = database.as_os_str().to_owned();

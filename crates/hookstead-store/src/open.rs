@@ -13,6 +13,7 @@ use hookstead_core::Store;
 use crate::fs::Fs;
 use crate::fs_os::OsFs;
 use crate::lock::{OwnerRecord, StoreLock};
+use crate::start::{Finding, StartStep};
 
 /// What a caller may choose. The default is right for a server.
 #[derive(Clone, Debug)]
@@ -118,6 +119,9 @@ pub struct Opened {
     pub store: Arc<dyn Store>,
     /// Its lock, to write down where its owner listens; `None` for a store that nobody else can open.
     pub lock: Option<Arc<StoreLock>>,
+    /// How the steps of the start came out, in their order: each of them went well, some with a warning. Empty for a
+    /// store in memory.
+    pub start: Vec<Finding>,
 }
 
 impl fmt::Debug for Opened {
@@ -126,11 +130,11 @@ impl fmt::Debug for Opened {
     }
 }
 
-/// Why a store was not opened. Each says what to do.
-#[derive(Debug, thiserror::Error)]
+/// Why a store was not opened. Each says in which step of the start it came up ([`OpenError::step`]), why
+/// ([`OpenError::reason`]) and what to do ([`OpenError::fix`]); shown, it is the last two.
+#[derive(Debug)]
 pub enum OpenError {
     /// The URL names no kind of store.
-    #[error("`{url}` names no kind of store; known are {known}")]
     UnknownScheme {
         /// The URL.
         url: String,
@@ -138,13 +142,11 @@ pub enum OpenError {
         known: &'static str,
     },
     /// The URL names a kind of store and no place.
-    #[error("`{url}` names no place; write `sqlite:PATH` or `files:DIR`")]
     NoPath {
         /// The URL.
         url: String,
     },
     /// Another process has the store open.
-    #[error("`{}` is open in another process ({}); stop it, or ask it instead", path.display(), owned_by(owner))]
     Locked {
         /// The database.
         path: PathBuf,
@@ -152,7 +154,6 @@ pub enum OpenError {
         owner: Option<OwnerRecord>,
     },
     /// The store cannot be opened only to be read.
-    #[error("`{place}` cannot be opened only to be read: {why}")]
     NotReadable {
         /// The store.
         place: String,
@@ -160,10 +161,6 @@ pub enum OpenError {
         why: String,
     },
     /// A newer program made the database or has changed it.
-    #[error(
-        "`{}` has schema {found} and this program knows {known}; run the newer program, or restore a backup",
-        path.display()
-    )]
     Newer {
         /// The database.
         path: PathBuf,
@@ -173,7 +170,6 @@ pub enum OpenError {
         known: u32,
     },
     /// The file is there and is no database of ours. Nothing was written to it.
-    #[error("`{}` is not a hookstead database: {what}; choose another path", path.display())]
     Foreign {
         /// The file.
         path: PathBuf,
@@ -181,7 +177,6 @@ pub enum OpenError {
         what: String,
     },
     /// The folder is there and is no store of ours. Nothing was written to it.
-    #[error("`{}` is not a hookstead store: {what}; choose an empty folder", path.display())]
     ForeignFolder {
         /// The folder.
         path: PathBuf,
@@ -189,7 +184,6 @@ pub enum OpenError {
         what: String,
     },
     /// The file system lacks what a store of files rests on.
-    #[error("`{}` lies on a file system that {what}; use a local disk, or `sqlite:PATH`", path.display())]
     Unfit {
         /// The folder.
         path: PathBuf,
@@ -197,10 +191,6 @@ pub enum OpenError {
         what: String,
     },
     /// The database was made by another program of the same name.
-    #[error(
-        "`{}` was made by another build: migration {number} ({name}) has another checksum; run that build",
-        path.display()
-    )]
     Changed {
         /// The database.
         path: PathBuf,
@@ -210,12 +200,6 @@ pub enum OpenError {
         name: String,
     },
     /// The database is gone and its write-ahead log is not.
-    #[error(
-        "`{}` is missing or empty, but its log `{}` is there and may hold events; put the database back, or \
-         move the log away",
-        path.display(),
-        wal.display()
-    )]
     OrphanedLog {
         /// The database.
         path: PathBuf,
@@ -223,26 +207,22 @@ pub enum OpenError {
         wal: PathBuf,
     },
     /// The folder lies on another machine.
-    #[error(
-        "`{}` lies on a network file system ({kind}), where locks and syncs cannot be trusted; use a local disk",
-        path.display()
-    )]
     NetworkFileSystem {
         /// The folder.
         path: PathBuf,
         /// Its kind.
         kind: &'static str,
     },
-    /// The newest events are damaged.
-    #[error("`{}` is damaged: {what}; run `hookstead store check`, or restore a backup", path.display())]
+    /// Something in the store is damaged.
     Damaged {
         /// The database.
         path: PathBuf,
         /// What is wrong with it.
         what: String,
+        /// The step that found it.
+        step: Option<StartStep>,
     },
     /// The linked SQLite can lose data.
-    #[error("SQLite {found} can damage a write-ahead log; {needed} or later is needed")]
     OldSqlite {
         /// Its version.
         found: &'static str,
@@ -250,7 +230,6 @@ pub enum OpenError {
         needed: &'static str,
     },
     /// A setting that durability rests on did not hold.
-    #[error("SQLite did not keep `{setting}`: it is `{found}`; the disk or file system cannot carry a store")]
     Setting {
         /// The setting and its value.
         setting: &'static str,
@@ -258,21 +237,132 @@ pub enum OpenError {
         found: String,
     },
     /// A file or folder could not be used.
-    #[error("failed to {doing}; check that the folder exists, is yours and has room")]
     Io {
         /// What was tried.
         doing: String,
         /// Why it failed.
         source: io::Error,
+        /// The step in which it was tried.
+        step: Option<StartStep>,
     },
     /// The database engine failed.
-    #[error("failed to {doing}")]
     Database {
         /// What was tried.
         doing: String,
         /// Why it failed.
         source: Box<dyn std::error::Error + Send + Sync>,
+        /// The step in which it was tried.
+        step: Option<StartStep>,
     },
+}
+
+impl OpenError {
+    /// The step of the start that it ended; `None` before the first one, and outside of a start.
+    pub fn step(&self) -> Option<StartStep> {
+        match self {
+            Self::UnknownScheme { .. } | Self::NoPath { .. } | Self::NotReadable { .. } => None,
+            Self::OldSqlite { .. } => Some(StartStep::Library),
+            Self::NetworkFileSystem { .. } => Some(StartStep::FileSystem),
+            Self::Locked { .. } => Some(StartStep::Lock),
+            Self::Newer { .. }
+            | Self::Changed { .. }
+            | Self::Foreign { .. }
+            | Self::ForeignFolder { .. }
+            | Self::OrphanedLog { .. } => Some(StartStep::Format),
+            Self::Setting { .. } => Some(StartStep::Settings),
+            Self::Unfit { .. } => Some(StartStep::WriteProbe),
+            Self::Damaged { step, .. } | Self::Io { step, .. } | Self::Database { step, .. } => *step,
+        }
+    }
+
+    /// Why, as a fragment without a full stop; what stands behind it is its source.
+    pub fn reason(&self) -> String {
+        match self {
+            Self::UnknownScheme { url, .. } => format!("`{url}` names no kind of store"),
+            Self::NoPath { url } => format!("`{url}` names no place"),
+            Self::Locked { path, owner } => {
+                format!("`{}` is open in another process ({})", path.display(), owned_by(owner))
+            }
+            Self::NotReadable { place, why } => format!("`{place}` cannot be opened only to be read: {why}"),
+            Self::Newer { path, found, known } => {
+                format!("`{}` has schema {found} and this program knows {known}", path.display())
+            }
+            Self::Foreign { path, what } => {
+                format!("`{}` is not a hookstead database: {what}", path.display())
+            }
+            Self::ForeignFolder { path, what } => {
+                format!("`{}` is not a hookstead store: {what}", path.display())
+            }
+            Self::Unfit { path, what } => format!("`{}` lies on a file system that {what}", path.display()),
+            Self::Changed { path, number, name } => format!(
+                "`{}` was made by another build: migration {number} ({name}) has another checksum",
+                path.display()
+            ),
+            Self::OrphanedLog { path, wal } => format!(
+                "`{}` is missing or empty, but its log `{}` is there and may hold events",
+                path.display(),
+                wal.display()
+            ),
+            Self::NetworkFileSystem { path, kind } => format!(
+                "`{}` lies on a network file system ({kind}), where locks and syncs cannot be trusted",
+                path.display()
+            ),
+            Self::Damaged { path, what, .. } => format!("`{}` is damaged: {what}", path.display()),
+            Self::OldSqlite { found, .. } => format!("SQLite {found} can damage a write-ahead log"),
+            Self::Setting { setting, found } => format!("SQLite did not keep `{setting}`: it is `{found}`"),
+            Self::Io { doing, .. } | Self::Database { doing, .. } => format!("failed to {doing}"),
+        }
+    }
+
+    /// What to do about it, as a fragment without a full stop.
+    pub fn fix(&self) -> String {
+        let fix = match self {
+            Self::UnknownScheme { known, .. } => return format!("known are {known}"),
+            Self::OldSqlite { needed, .. } => return format!("link {needed} or later"),
+            Self::NoPath { .. } => "write `sqlite:PATH` or `files:DIR`",
+            Self::Locked { .. } => "stop it, or ask it instead",
+            // Why it is not says what to do.
+            Self::NotReadable { .. } => "",
+            Self::Newer { .. } => "run the newer program, or restore a backup",
+            Self::Foreign { .. } => "choose another path",
+            Self::ForeignFolder { .. } => "choose an empty folder",
+            Self::Unfit { .. } => "use a local disk, or `sqlite:PATH`",
+            Self::Changed { .. } => "run that build",
+            Self::OrphanedLog { .. } => "put the database back, or move the log away",
+            Self::NetworkFileSystem { .. } => "use a local disk",
+            Self::Damaged { .. } => "run `hookstead store check`, or restore a backup",
+            Self::Setting { .. } => "the disk or file system cannot carry a store: use another one",
+            Self::Io { .. } => "check that the folder exists, is yours and has room",
+            Self::Database { .. } => "look at the disk (free space, dmesg), then run `hookstead store check`",
+        };
+        fix.to_owned()
+    }
+
+    /// The same in this step, unless it knows its step already.
+    pub(crate) fn at(mut self, at: StartStep) -> Self {
+        if let Self::Damaged { step, .. } | Self::Io { step, .. } | Self::Database { step, .. } = &mut self {
+            step.get_or_insert(at);
+        }
+        self
+    }
+}
+
+impl fmt::Display for OpenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let fix = self.fix();
+        f.write_str(&self.reason())?;
+        if fix.is_empty() { Ok(()) } else { write!(f, "; {fix}") }
+    }
+}
+
+impl std::error::Error for OpenError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Io { source, .. } => Some(source),
+            Self::Database { source, .. } => Some(source.as_ref()),
+            _ => None,
+        }
+    }
 }
 
 fn owned_by(owner: &Option<OwnerRecord>) -> String {
@@ -293,7 +383,7 @@ pub(crate) fn draw_first_number<'scope>(scope: &'scope Scope<'scope, '_>) -> Res
         .name("hookstead-random".to_owned())
         .spawn_scoped(scope, draw)
         .map(drop)
-        .map_err(|source| OpenError::Io { doing: "start a thread".to_owned(), source })
+        .map_err(|source| OpenError::Io { doing: "start a thread".to_owned(), source, step: None })
 }
 
 /// The key of a store that is made now.
@@ -302,6 +392,7 @@ pub(crate) fn random_key() -> Result<[u8; 32], OpenError> {
     SystemRandom::new().fill(&mut key).map_err(|_| OpenError::Database {
         doing: "draw a random key".to_owned(),
         source: "the system has no randomness".into(),
+        step: None,
     })?;
     Ok(key)
 }

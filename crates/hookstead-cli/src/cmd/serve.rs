@@ -128,7 +128,7 @@ struct Ready<'a> {
 }
 
 fn not_started(error: &StartError) -> anyhow::Error {
-    let failure = Failure::new(exit_of(error), error.code(), error.to_string());
+    let failure = Failure::new(exit_of(error), error.code(), error.reason()).line("step", error.step());
     let failure = match owner(error) {
         Some(owner) => failure.line("by", format!("hookstead, {owner}")),
         None => failure,

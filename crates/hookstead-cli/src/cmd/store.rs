@@ -103,7 +103,7 @@ fn in_use(running: &Running, url: &str) -> Failure {
 
 fn not_opened(error: &OpenError) -> Failure {
     match error {
-        OpenError::Damaged { .. } => Failure::new(Exit::Failed, "damaged", error.to_string()).fix(
+        OpenError::Damaged { .. } => Failure::new(Exit::Failed, "damaged", error.reason()).fix(
             "restore a backup; or save database and log, move the log away and check again:\n\
              what only the log held is gone then",
         ),

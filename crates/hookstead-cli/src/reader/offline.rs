@@ -121,10 +121,13 @@ pub(crate) fn refused(error: &OpenError) -> Failure {
     let (code, fix) = match error {
         OpenError::Locked { .. } => ("in-use", "ask the process that has it: --server URL"),
         OpenError::Damaged { .. } => ("damaged", "find everything that is damaged: hookstead store check"),
-        // The others say in their message what to do.
-        _ => ("store", ""),
+        _ => return failed("store", error, &error.fix()),
     };
-    let failure = Failure::new(Exit::Failed, code, error.to_string()).because(error);
+    failed(code, error, fix)
+}
+
+fn failed(code: &'static str, error: &OpenError, fix: &str) -> Failure {
+    let failure = Failure::new(Exit::Failed, code, error.reason()).because(error);
     if fix.is_empty() { failure } else { failure.fix(fix) }
 }
 

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use hookstead::OpenError;
-use hookstead::store::OwnerRecord;
+use hookstead::store::{OwnerRecord, StartStep};
 use hookstead::verify::VerifierError;
 
 use crate::config::Mode;
@@ -96,9 +96,36 @@ impl StartError {
         }
     }
 
-    /// What to do about it; empty if the message says so itself.
+    /// The step of the start that it ended, by its stable name: those of the store's own steps (see
+    /// [`StartStep`](hookstead::store::StartStep)), and `data-folder`, `sources`, `listen`, `owner-record` and `signals`
+    /// around them.
+    pub fn step(&self) -> &'static str {
+        match self {
+            Self::PortInUse { .. } | Self::Listen { .. } => "listen",
+            Self::Folder(_) => "data-folder",
+            Self::Source { .. } => "sources",
+            Self::OwnerRecord(_) => "owner-record",
+            Self::Signals(_) => "signals",
+            Self::Open(OpenError::Store(error)) => error.step().map_or("store", StartStep::as_str),
+            Self::Open(_) | Self::Thread(_) => "store",
+        }
+    }
+
+    /// Why, without what to do about it.
+    pub fn reason(&self) -> String {
+        match self {
+            Self::Open(OpenError::Store(error)) => error.reason(),
+            _ => self.to_string(),
+        }
+    }
+
+    /// What to do about it; empty if the reason says so itself.
     pub fn fix(&self) -> String {
         match self {
+            Self::Open(OpenError::Store(error)) => error.fix(),
+            Self::Folder(FolderError::Io { .. }) => {
+                "name a folder that is yours and can be written to: --data DIR".to_owned()
+            }
             Self::PortInUse { listener, owner: Some(owner), .. } => {
                 format!(
                     "stop process {}, or choose another address: hookstead serve --{listener} 127.0.0.1:PORT",

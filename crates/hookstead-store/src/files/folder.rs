@@ -21,6 +21,17 @@ pub(super) enum Found {
     Empty,
 }
 
+impl Found {
+    /// In words.
+    pub(super) fn words(&self) -> &'static str {
+        match self {
+            Self::Ours(_) => "a store of ours, of a format that is known",
+            Self::Seed => "a folder of the seed's own receiver, which becomes the source `seed`",
+            Self::Empty => "a folder without a store, which is made in it",
+        }
+    }
+}
+
 /// Looks at a folder; writes nothing.
 pub(super) fn look(fs: &dyn Fs, root: &Path) -> Result<Found, OpenError> {
     let names = names(fs, root)?;
@@ -36,7 +47,7 @@ pub(super) fn look(fs: &dyn Fs, root: &Path) -> Result<Found, OpenError> {
     }
     if names.iter().any(|name| name == LOG) && !is_unused_log(fs, root)? {
         let what = format!("`{LOG}` is there and `{MARKER}` is missing");
-        return Err(OpenError::Damaged { path: root.to_owned(), what });
+        return Err(OpenError::Damaged { path: root.to_owned(), what, step: None });
     }
     match names.iter().any(|name| name == Kind::Delivery.folder()) {
         true => look_at_seed(fs, root),
@@ -133,5 +144,5 @@ fn foreign(root: &Path, what: String) -> OpenError {
 
 /// An error of the disk, with what was tried.
 pub(super) fn io_error<'a>(doing: &'a str, path: &'a Path) -> impl FnOnce(io::Error) -> OpenError + 'a {
-    move |source| OpenError::Io { doing: format!("{doing} `{}`", path.display()), source }
+    move |source| OpenError::Io { doing: format!("{doing} `{}`", path.display()), source, step: None }
 }

@@ -31,6 +31,7 @@ mod codec;
 mod copy;
 mod disk;
 mod entry;
+mod examine;
 mod failure;
 mod folder;
 mod journal;
@@ -55,4 +56,5 @@ mod work;
 mod writer;
 
 pub(crate) use copy::{copy, restore};
+pub(crate) use examine::examine;
 pub(crate) use start::{lock_path, open};

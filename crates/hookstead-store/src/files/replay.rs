@@ -35,7 +35,7 @@ type Segments = BTreeMap<u64, Bytes>;
 
 pub(super) fn read(disk: &Disk) -> Result<Replayed, OpenError> {
     let (root, path) = (disk.layout.root(), disk.path(LOG));
-    let damaged = |what: String| OpenError::Damaged { path: root.to_owned(), what };
+    let damaged = |what: String| OpenError::Damaged { path: root.to_owned(), what, step: None };
     if disk.fs.facts(&path).map_err(io_error("look at", &path))?.is_none() {
         let what = "it holds the state of all work; put it back, or make an empty one to start over from the \
                     entries alone";

@@ -1,6 +1,6 @@
 //! The start procedure: only when all of it went well does anybody get the store.
 //!
-//! In this order: what may be refused without touching anything (file system, format, a folder that is not
+//! The steps are [`StartStep::FILES`], in this order: what may be refused without touching anything (file system, format, a folder that is not
 //! ours), the lock, the write probe; then the log and the journal are read, the folders are brought in line with
 //! them, what they do not know is taken in, and the log is written anew: that compacts it, and puts it on an
 //! inode whose every sync this process saw succeed. From then on the old journal counts no more.
@@ -31,19 +31,29 @@ use crate::lock::{LockError, StoreLock};
 use crate::open::{OpenError, OpenOptions, Opened, random_key};
 use crate::poison::Poison;
 use crate::room::Room;
+use crate::start::{StartStep, Steps, check_file_system};
 
 /// The kind of this store.
 pub(super) const KIND: &str = "files";
 
 /// Opens the store in the folder `path`, made first if there is none.
-pub(crate) fn open(path: &Path, options: &OpenOptions, now: Timestamp) -> Result<Opened, OpenError> {
+pub(crate) fn open(
+    path: &Path,
+    options: &OpenOptions,
+    now: Timestamp,
+    steps: &mut Steps,
+) -> Result<Opened, OpenError> {
     let fs = options.fs.as_ref();
     let root = std::path::absolute(path).map_err(io_error("find the folder", path))?;
+    check_file_system(fs, &root, steps)?;
     folder::make(fs, &root)?;
+    // What was made may lie elsewhere than what is above it.
     folder::refuse_network(fs, &root)?;
-    folder::look(fs, &root)?;
+    steps.begin(StartStep::Format);
+    steps.say(folder::look(fs, &root)?.words());
+    steps.begin(StartStep::Lock);
     let lock = acquire(fs, &root, now)?;
-    let opened = open_locked(&root, options, &lock, now);
+    let opened = open_locked(&root, options, &lock, now, steps);
     if opened.is_err() {
         lock.release();
     }
@@ -68,18 +78,17 @@ fn open_locked(
     options: &OpenOptions,
     lock: &Arc<StoreLock>,
     now: Timestamp,
+    steps: &mut Steps,
 ) -> Result<Opened, OpenError> {
     let fs = &options.fs;
     // Looked at again, now that nobody else can change it.
+    steps.begin(StartStep::Format);
     let found = folder::look(fs.as_ref(), root)?;
-    let seed_at_root = match &found {
-        Found::Ours(marker) => marker.seed_at_root,
-        Found::Seed => true,
-        Found::Empty => false,
-    };
-    let disk = Disk::new(Arc::clone(fs), Layout::new(root, seed_at_root), random_key()?)
-        .map_err(io_error("open the file system of", root))?;
+    steps.say(found.words());
+    let disk = disk_of(fs, root, &found)?;
+    steps.begin(StartStep::WriteProbe);
     prove(&disk)?;
+    steps.begin(StartStep::PageCache);
     let marker = match found {
         Found::Ours(_) => reread_marker(fs.as_ref(), root)?,
         Found::Seed | Found::Empty => create(&disk, options.identity_key, now)?,
@@ -87,13 +96,25 @@ fn open_locked(
     let key = marker.key().map_err(|error| OpenError::Damaged {
         path: root.to_owned(),
         what: format!("the key in `{MARKER}` cannot be read: {error}"),
+        step: None,
     })?;
-    let store = load(disk, &IdentityKey::from_bytes(&key), options, Arc::clone(lock), now)?;
-    Ok(Opened { store: Arc::new(store), lock: Some(Arc::clone(lock)) })
+    let store = load(disk, &IdentityKey::from_bytes(&key), options, Arc::clone(lock), now, steps)?;
+    Ok(Opened { store: Arc::new(store), lock: Some(Arc::clone(lock)), start: Vec::new() })
+}
+
+/// The folder and its file system, as what was found in it wants them.
+pub(super) fn disk_of(fs: &Arc<dyn Fs>, root: &Path, found: &Found) -> Result<Disk, OpenError> {
+    let seed_at_root = match found {
+        Found::Ours(marker) => marker.seed_at_root,
+        Found::Seed => true,
+        Found::Empty => false,
+    };
+    Disk::new(Arc::clone(fs), Layout::new(root, seed_at_root), random_key()?)
+        .map_err(io_error("open the file system of", root))
 }
 
 /// Refuses a folder that does not take what an accept needs.
-fn prove(disk: &Disk) -> Result<(), OpenError> {
+pub(super) fn prove(disk: &Disk) -> Result<(), OpenError> {
     let root = disk.layout.root();
     probe::run(disk).map_err(|failed| match failed {
         probe::Failed::Link(source) if !is_full(&source) => {
@@ -138,8 +159,11 @@ fn load(
     options: &OpenOptions,
     lock: Arc<StoreLock>,
     now: Timestamp,
+    steps: &mut Steps,
 ) -> Result<FilesStore, OpenError> {
+    steps.begin(StartStep::Log);
     let Replayed { mut tables, records, segments, next_segment } = replay::read(&disk)?;
+    steps.begin(StartStep::Records);
     let expected = recover::expected(&tables, &disk);
     recover::restore(&disk, &expected, &records)?;
     let mut scan = recover::scan(&disk)?;
@@ -155,7 +179,9 @@ fn load(
     }
     let log = write_log(&disk, tables.rows(), next_segment)?;
     let journal = begin_journal(&disk, &log, next_segment, &segments)?;
-    spot_check(&disk, &tables, options.spot_check_events);
+    steps.begin(StartStep::Integrity);
+    let damaged = spot_check(&disk, &tables, options.spot_check_events, &|_| false);
+    warn_of_damaged(&damaged, steps);
     let facts = facts(&disk, key.clone())?;
     let parts = Parts {
         disk: disk.clone(),
@@ -215,19 +241,41 @@ fn warn_of_missing(expected: &std::collections::HashMap<RecordPath, Expected>, s
     }
 }
 
-/// Reads the newest events' records. A damaged one is served to nobody, and the rest is: so it is said aloud
-/// here and refused where it is asked for.
-fn spot_check(disk: &Disk, tables: &Tables, events: u32) {
-    for row in tables.events.values().rev().filter(|row| row.is_kept()).take(events as usize) {
+/// Reads the newest events' records but for those that need not be there yet, and gives those that are damaged, each
+/// with the reason.
+pub(super) fn spot_check(
+    disk: &Disk,
+    tables: &Tables,
+    events: u32,
+    is_pending: &dyn Fn(&RecordPath) -> bool,
+) -> Vec<(RecordPath, String)> {
+    let check = |row: &super::row::EventRow| {
         let record = disk.layout.event(row);
+        if is_pending(&record) {
+            return None;
+        }
         let event = &row.event;
         let checked = disk
             .read_known(&record)
             .map_err(|error| error.to_string())
             .and_then(|bytes| super::entry::Entry::body_of(&bytes, &event.identity, event.digest).map(drop));
-        if let Err(why) = checked {
-            tracing::error!(record, why, "a record is damaged; `hookstead store check` names all");
-        }
+        checked.err().map(|why| (record, why))
+    };
+    let newest = tables.events.values().rev().filter(|row| row.is_kept());
+    newest.take(events as usize).filter_map(|row| check(row)).collect()
+}
+
+/// A damaged record is served to nobody, and the rest is: so the start goes on, it is said aloud here and refused
+/// where it is asked for.
+pub(super) fn warn_of_damaged(damaged: &[(RecordPath, String)], steps: &mut Steps) {
+    for (record, why) in damaged {
+        tracing::error!(record, why, "a record is damaged; `hookstead store check` names all");
+    }
+    if let Some((record, why)) = damaged.first() {
+        steps.warn(
+            format!("{} of the newest records are damaged, one is `{record}`: {why}", damaged.len()),
+            "stop the server and run `hookstead store check`: it names all; put them back from a backup",
+        );
     }
 }
 

@@ -1,12 +1,14 @@
 //! Connections and their settings: how a writer, a reader and a checkpointer are opened, and that the
 //! settings which durability rests on are read back. It knows no table.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use hookstead_core::StoreError;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
+
+use crate::open::OpenOptions;
 
 /// Bytes of a page. Larger than SQLite's default: fewer pages to write for a body of a few kilobytes.
 pub(super) const PAGE_BYTES: u64 = 8192;
@@ -66,6 +68,16 @@ impl WalCap {
 }
 
 impl Target {
+    /// The database at `path` as these options want it opened.
+    pub(super) fn of(path: &Path, options: &OpenOptions) -> Self {
+        Self {
+            path: path.to_owned(),
+            vfs: options.vfs.clone(),
+            busy_timeout: options.busy_timeout,
+            wal: WalCap::within(options.wal_bytes_max),
+        }
+    }
+
     /// A connection that writes.
     pub(super) fn writer(&self) -> rusqlite::Result<Connection> {
         let connection = self.open(OpenFlags::SQLITE_OPEN_READ_WRITE, WRITER_CACHE_KIB)?;

@@ -16,6 +16,7 @@ use super::read_only::open_read_only;
 use crate::backup::{BackupError, BackupPhase, BackupProgress, Step, checking, copy_file, io_error};
 use crate::fs::Fs;
 use crate::open::OpenOptions;
+use crate::start::Steps;
 
 /// Pages between two reports of progress: 8 MiB.
 const PAGES_PER_STEP: i32 = 1024;
@@ -94,7 +95,7 @@ pub(crate) fn restore(
     let to = std::path::absolute(to).map_err(io_error("find", to))?;
     let folder = to.parent().unwrap_or(Path::new("/")).to_owned();
     refuse_taken(fs, &to)?;
-    prepare_folder(fs, &folder)?;
+    prepare_folder(fs, &folder, &mut Steps::default())?;
     let lock = acquire(fs, &to, now)?;
     let placed = place(fs, from, digest, &to).and_then(|()| Ok(sync_folders(fs, &folder)?));
     lock.release();

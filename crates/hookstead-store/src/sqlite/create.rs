@@ -65,6 +65,7 @@ fn build(
     schema::migrate(&mut connection, MIGRATIONS, now).map_err(|source| OpenError::Database {
         doing: "make a new database".to_owned(),
         source: source.into(),
+        step: None,
     })?;
     let key = identity_key.map_or_else(random_key, Ok)?;
     connection
@@ -106,9 +107,9 @@ pub(super) fn beside(path: &Path, suffix: &str) -> PathBuf {
 
 pub(super) fn io_error(doing: &str, path: &Path) -> impl FnOnce(io::Error) -> OpenError {
     let doing = format!("{doing} `{}`", path.display());
-    move |source| OpenError::Io { doing, source }
+    move |source| OpenError::Io { doing, source, step: None }
 }
 
 pub(super) fn database_error(doing: &str, source: rusqlite::Error) -> OpenError {
-    OpenError::Database { doing: doing.to_owned(), source: source.into() }
+    OpenError::Database { doing: doing.to_owned(), source: source.into(), step: None }
 }

@@ -16,6 +16,7 @@ use super::open::open_store;
 use super::store::SqliteStore;
 use super::sweep::EVENTS_LOOKED_AT_MAX;
 use crate::open::OpenOptions;
+use crate::start::Steps;
 
 const NOW: Timestamp = Timestamp::from_secs(1_770_000_000);
 
@@ -38,7 +39,7 @@ fn options() -> OpenOptions {
 fn fixture() -> Fixture {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("events.db");
-    let store = open_store(&path, &options(), NOW).unwrap();
+    let store = open_store(&path, &options(), NOW, &mut Steps::default()).unwrap();
     let name = "shop".parse().unwrap();
     let register = Register::Source { name, identity_fingerprint: "id".into() };
     store.apply(&[Write::Register(register)], NOW).unwrap();
@@ -105,7 +106,7 @@ fn an_unknown_failure_of_a_commit_poisons_and_duplicates_are_refused_too() {
     assert!(matches!(store.probe(NOW), Err(StoreError::Poisoned { .. })), "poison stays");
     assert_eq!(events(&store), 1, "reads go on");
     drop(store);
-    let again = open_store(&path, &options(), NOW).unwrap();
+    let again = open_store(&path, &options(), NOW, &mut Steps::default()).unwrap();
     assert_eq!(accept(&again, "evt_1", 10).unwrap(), Outcome::Stored, "the failed one was not kept");
 }
 
@@ -193,7 +194,7 @@ fn counts_of_duplicates_are_bounded_in_memory() {
     // The first event's count was on the disk before: it may or may not be among those that rode along.
     assert!((256..=257).contains(&on_disk()), "as many as ride in one commit: {}", on_disk());
     drop(store);
-    let store = open_store(&path, &options(), NOW).unwrap();
+    let store = open_store(&path, &options(), NOW, &mut Steps::default()).unwrap();
     let seen = |id: &String| {
         let id = ProviderEventId::new(id.as_bytes()).unwrap();
         let identity = Identity { source: SourceNumber(1), scope: Scope::default(), id };

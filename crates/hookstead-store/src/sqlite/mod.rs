@@ -17,6 +17,7 @@ mod damaged_log;
 mod delivery;
 mod effect;
 mod event;
+mod examine;
 mod extend;
 mod failure;
 mod files;
@@ -45,5 +46,6 @@ mod writer;
 
 pub(crate) use copy::{copy, restore};
 pub use effect::{EffectError, SqliteTransaction, sqlite_effect};
+pub(crate) use examine::examine;
 pub(crate) use open::open;
 pub(crate) use read_only::open_read_only;

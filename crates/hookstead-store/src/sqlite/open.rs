@@ -1,6 +1,6 @@
 //! The start procedure: only when all of it went well does anybody get the store.
 //!
-//! In this order: what may be refused without touching anything (library, file system), the lock, what the
+//! The steps are [`StartStep::SQLITE`], in this order: what may be refused without touching anything (library, file system), the lock, what the
 //! file is, then the page cache is emptied of what a failed write may have left in it, the log is read for
 //! damage that SQLite would not tell, the schema is read, the log is brought to its size, the newest events
 //! are compared with their digests, a writer empties the log and proves itself with a probe, and the folder's
@@ -17,7 +17,7 @@ use rusqlite::{Connection, Row};
 
 use super::accept::check_body;
 use super::checkpoint::{Checkpointer, Log};
-use super::connect::{APPLICATION_ID, NotKept, SQLITE_NEEDED, Target, WalCap, check_writer};
+use super::connect::{APPLICATION_ID, NotKept, SQLITE_NEEDED, Target, check_writer};
 use super::create::{self, database_error, io_error};
 use super::effect::KIND;
 use super::failure::reading;
@@ -32,12 +32,13 @@ use super::readers::Readers;
 use super::row;
 use super::store::SqliteStore;
 use super::writer::{Parts, Writer};
-use crate::fs::{FileSystem, Fs};
+use crate::fs::Fs;
 use crate::lock::{LockError, StoreLock, lock_path};
 use crate::open::{OpenError, OpenOptions, Opened};
 use crate::poison::Poison;
 use crate::room::Room;
 use crate::schema::{self, SchemaError};
+use crate::start::{StartStep, Steps, check_file_system};
 
 /// The header that begins every SQLite database, and where in it the application id stands.
 const HEADER_BYTES: usize = 100;
@@ -48,10 +49,15 @@ const APPLICATION_ID_AT: usize = 68;
 const SPOT_CHECK_BYTES_MAX: u64 = 4 * 1024 * 1024;
 
 /// Opens the database at `path`, made first if there is none.
-pub(crate) fn open(path: &Path, options: &OpenOptions, now: Timestamp) -> Result<Opened, OpenError> {
-    let store = open_store(path, options, now)?;
+pub(crate) fn open(
+    path: &Path,
+    options: &OpenOptions,
+    now: Timestamp,
+    steps: &mut Steps,
+) -> Result<Opened, OpenError> {
+    let store = open_store(path, options, now, steps)?;
     let lock = Arc::clone(&store.lock);
-    Ok(Opened { store: Arc::new(store), lock: Some(lock) })
+    Ok(Opened { store: Arc::new(store), lock: Some(lock), start: Vec::new() })
 }
 
 /// The same, as what it is.
@@ -59,14 +65,17 @@ pub(super) fn open_store(
     path: &Path,
     options: &OpenOptions,
     now: Timestamp,
+    steps: &mut Steps,
 ) -> Result<SqliteStore, OpenError> {
-    check_library()?;
+    steps.begin(StartStep::Library);
+    steps.say(check_library()?);
     let fs = options.fs.as_ref();
     let path = std::path::absolute(path).map_err(io_error("find the folder of", path))?;
     let folder = path.parent().unwrap_or(Path::new("/")).to_owned();
-    prepare_folder(fs, &folder)?;
+    prepare_folder(fs, &folder, steps)?;
+    steps.begin(StartStep::Lock);
     let lock = acquire(fs, &path, now)?;
-    let opened = open_locked(&path, &folder, options, &lock, now);
+    let opened = open_locked(&path, &folder, options, &lock, now, steps);
     if opened.is_err() {
         lock.release();
     }
@@ -79,26 +88,30 @@ fn open_locked(
     options: &OpenOptions,
     lock: &Arc<StoreLock>,
     now: Timestamp,
+    steps: &mut Steps,
 ) -> Result<SqliteStore, OpenError> {
     let fs = options.fs.as_ref();
-    let target = Target {
-        path: path.to_owned(),
-        vfs: options.vfs.clone(),
-        busy_timeout: options.busy_timeout,
-        wal: WalCap::within(options.wal_bytes_max),
-    };
+    let target = Target::of(path, options);
     let wal = wal_path(path);
+    steps.begin(StartStep::Format);
     if is_ours(fs, path)? {
+        steps.begin(StartStep::PageCache);
         forget_cached(fs, path)?;
         forget_cached(fs, &wal)?;
+        steps.begin(StartStep::Log);
         refuse_damaged_log(fs, path, &wal)?;
-        check_schema(&target)?;
+        steps.begin(StartStep::Format);
+        steps.say(check_schema(&target)?);
     } else {
         refuse_orphan(fs, path, &wal)?;
         create::database(fs, &target, options.identity_key, now)?;
+        steps.say("a new database");
+        steps.skip(StartStep::PageCache, "the database was just made");
     }
+    steps.begin(StartStep::Log);
     create::fill_log(fs, &wal, target.wal.bytes())?;
-    let store = start(&target, options, Arc::clone(lock), now)?;
+    let store = start(&target, options, Arc::clone(lock), now, steps)?;
+    steps.begin(StartStep::Folders);
     // The log was read or filled in one go, so that the page cache holds it in pieces of up to a megabyte,
     // and Linux counts, and some file systems write, a whole piece for each frame that is changed in it.
     forget_cached(fs, &wal)?;
@@ -112,7 +125,9 @@ fn start(
     options: &OpenOptions,
     lock: Arc<StoreLock>,
     now: Timestamp,
+    steps: &mut Steps,
 ) -> Result<SqliteStore, OpenError> {
+    steps.begin(StartStep::Settings);
     let mut connection = target.writer().map_err(|error| database_error("open the database", error))?;
     if let Some(NotKept(setting, found)) =
         check_writer(&connection).map_err(|error| database_error("read the settings back", error))?
@@ -124,6 +139,7 @@ fn start(
     log.follow(&mut connection).map_err(|error| database_error("follow the log", error))?;
     let guard = Arc::new(Guard::new(options.effect_time_max));
     guard.watch(&mut connection).map_err(|error| database_error("watch over effects", error))?;
+    steps.begin(StartStep::Integrity);
     let failed = |error| store_error("read the database", error);
     let identity_key = identity_key(&connection).map_err(failed)?;
     spot_check(&connection, options.spot_check_events).map_err(|error| damaged(&target.path, error))?;
@@ -145,6 +161,7 @@ fn start(
         identity_flush,
         connection,
     });
+    steps.begin(StartStep::WriteProbe);
     writer.empty_log().map_err(|error| store_error("move the log into the database", error))?;
     writer.probe().map_err(|error| store_error("write a probe", error))?;
     let anchor = target.reader().map_err(|error| database_error("open the database to read", error))?;
@@ -179,30 +196,23 @@ pub(super) fn facts(path: &Path, identity_key: IdentityKey) -> StoreFacts {
     }
 }
 
-pub(super) fn check_library() -> Result<(), OpenError> {
+/// The version that is linked, in words, if it will do.
+pub(super) fn check_library() -> Result<String, OpenError> {
     let (number, needed) = SQLITE_NEEDED;
     if rusqlite::version_number() >= number {
-        return Ok(());
+        return Ok(format!("SQLite {}", rusqlite::version()));
     }
     Err(OpenError::OldSqlite { found: rusqlite::version(), needed })
 }
 
 /// Makes the folder and what is missing above it, unless it would lie where a store cannot.
-pub(super) fn prepare_folder(fs: &dyn Fs, folder: &Path) -> Result<(), OpenError> {
+pub(super) fn prepare_folder(fs: &dyn Fs, folder: &Path, steps: &mut Steps) -> Result<(), OpenError> {
+    check_file_system(fs, folder, steps)?;
     let mut missing = Vec::new();
     let mut existing = folder;
     while fs.facts(existing).map_err(io_error("look at", existing))?.is_none() {
         missing.push(existing);
         existing = existing.parent().unwrap_or(Path::new("/"));
-    }
-    match fs.file_system(existing).map_err(io_error("find the file system of", existing))? {
-        FileSystem::Local => {}
-        FileSystem::Volatile(kind) => {
-            tracing::warn!(folder = %folder.display(), kind, "this file system may not outlive its machine");
-        }
-        FileSystem::Network(kind) => {
-            return Err(OpenError::NetworkFileSystem { path: folder.to_owned(), kind });
-        }
     }
     missing.iter().rev().try_for_each(|dir| fs.create_dir(dir).map_err(io_error("make the folder", dir)))
 }
@@ -238,7 +248,7 @@ pub(super) fn is_ours(fs: &dyn Fs, path: &Path) -> Result<bool, OpenError> {
     Ok(true)
 }
 
-fn refuse_orphan(fs: &dyn Fs, path: &Path, wal: &Path) -> Result<(), OpenError> {
+pub(super) fn refuse_orphan(fs: &dyn Fs, path: &Path, wal: &Path) -> Result<(), OpenError> {
     match fs.facts(wal).map_err(io_error("look at", wal))? {
         Some(found) if found.bytes > 0 => {
             Err(OpenError::OrphanedLog { path: path.to_owned(), wal: wal.to_owned() })
@@ -257,17 +267,26 @@ fn forget_cached(fs: &dyn Fs, file: &Path) -> Result<(), OpenError> {
 }
 
 /// Before SQLite reads the log: it would take whatever comes after a damaged frame for never committed.
-fn refuse_damaged_log(fs: &dyn Fs, path: &Path, wal: &Path) -> Result<(), OpenError> {
+pub(super) fn refuse_damaged_log(fs: &dyn Fs, path: &Path, wal: &Path) -> Result<(), OpenError> {
     let scan = log_scan::scan(fs, wal, Some(path)).map_err(io_error("read the log", wal))?;
     match scan.damage {
         None => Ok(()),
-        Some(damage) => Err(OpenError::Damaged { path: wal.to_owned(), what: damage.to_string() }),
+        Some(damage) => {
+            Err(OpenError::Damaged { path: wal.to_owned(), what: damage.to_string(), step: None })
+        }
     }
 }
 
-fn check_schema(target: &Target) -> Result<(), OpenError> {
+/// Which schema the database has, in words, if it is one of ours.
+fn check_schema(target: &Target) -> Result<String, OpenError> {
     let reader = target.reader().map_err(|error| database_error("read the database", error))?;
-    schema::applied(&reader, MIGRATIONS).map(drop).map_err(|error| refused(&target.path, error))
+    read_schema(&target.path, &reader)
+}
+
+/// The same by a connection that is open.
+pub(super) fn read_schema(path: &Path, reader: &Connection) -> Result<String, OpenError> {
+    let applied = schema::applied(reader, MIGRATIONS).map_err(|error| refused(path, error))?;
+    Ok(format!("a database of ours, schema {applied} of {}", MIGRATIONS.len()))
 }
 
 pub(super) fn refused(path: &Path, error: SchemaError) -> OpenError {
@@ -276,7 +295,9 @@ pub(super) fn refused(path: &Path, error: SchemaError) -> OpenError {
         SchemaError::Newer { found, known } => OpenError::Newer { path, found, known },
         SchemaError::Changed { number, name } => OpenError::Changed { path, number, name },
         SchemaError::Foreign(what) => OpenError::Foreign { path, what },
-        SchemaError::Database { doing, source } => OpenError::Database { doing, source: source.into() },
+        SchemaError::Database { doing, source } => {
+            OpenError::Database { doing, source: source.into(), step: None }
+        }
     }
 }
 
@@ -313,13 +334,13 @@ fn spot_check_one(row: &Row<'_>) -> rusqlite::Result<Result<u64, StoreError>> {
 
 pub(super) fn damaged(path: &Path, error: StoreError) -> OpenError {
     match error {
-        StoreError::Corrupt { what } => OpenError::Damaged { path: path.to_owned(), what },
+        StoreError::Corrupt { what } => OpenError::Damaged { path: path.to_owned(), what, step: None },
         other => store_error("read the newest events", other),
     }
 }
 
 pub(super) fn store_error(doing: &str, error: StoreError) -> OpenError {
-    OpenError::Database { doing: doing.to_owned(), source: error.into() }
+    OpenError::Database { doing: doing.to_owned(), source: error.into(), step: None }
 }
 
 /// Makes the entries of the folder durable, and those of the folders above it: an earlier start may have

@@ -16,7 +16,7 @@ use hookstead_core::{
 };
 use rusqlite::{Connection, ErrorCode};
 
-use super::connect::{Target, WalCap};
+use super::connect::Target;
 use super::create::{database_error, io_error};
 use super::event::Known;
 use super::failure::reading;
@@ -47,8 +47,11 @@ pub(crate) fn open_read_only(path: &Path, options: &OpenOptions) -> Result<Arc<d
         Owner::Alive => None,
         Owner::None { .. } => look_at_files(fs, &path)?,
     };
-    let damaged_log =
-        |damage: &LogDamage| OpenError::Damaged { path: wal_path(&path), what: damage.to_string() };
+    let damaged_log = |damage: &LogDamage| OpenError::Damaged {
+        path: wal_path(&path),
+        what: damage.to_string(),
+        step: None,
+    };
     if let Some(damage) = log_damage.as_ref().filter(|_| options.spot_check_events > 0) {
         return Err(damaged_log(damage));
     }
@@ -98,12 +101,7 @@ fn open_files(
     owner: Owner,
     log_damage: Option<LogDamage>,
 ) -> Result<ReadOnlyStore, OpenError> {
-    let target = Target {
-        path: path.to_owned(),
-        vfs: options.vfs.clone(),
-        busy_timeout: options.busy_timeout,
-        wal: WalCap::within(options.wal_bytes_max),
-    };
+    let target = Target::of(path, options);
     let connection = target.reader().map_err(|error| not_readable(path, error))?;
     let applied = schema::applied(&connection, MIGRATIONS).map_err(|error| match error {
         SchemaError::Database { source, .. } => not_readable(path, source),

@@ -19,6 +19,7 @@ mod read_only;
 mod refusal;
 mod scene;
 mod schema;
+mod start;
 mod wal;
 mod watch;
 
@@ -64,6 +65,7 @@ fn main() -> ExitCode {
         read_only::CASES,
         refusal::CASES,
         schema::CASES,
+        start::CASES,
         wal::CASES,
     ];
     let own = own.into_iter().flatten().map(|(name, run)| {

@@ -117,11 +117,11 @@ fn a_log_without_its_database_is_refused() {
 
 /// The real disk, but for what it is told to say.
 #[derive(Debug, Default)]
-struct Faulty {
-    network: bool,
-    sync_dir: bool,
-    evict: bool,
-    free: Option<Arc<AtomicU64>>,
+pub(crate) struct Faulty {
+    pub(crate) poses_as: Option<FileSystem>,
+    pub(crate) sync_dir: bool,
+    pub(crate) evict: bool,
+    pub(crate) free: Option<Arc<AtomicU64>>,
 }
 
 impl Fs for Faulty {
@@ -165,7 +165,7 @@ impl Fs for Faulty {
         }
     }
     fn file_system(&self, dir: &Path) -> io::Result<FileSystem> {
-        if self.network { Ok(FileSystem::Network("NFS")) } else { OsFs.file_system(dir) }
+        self.poses_as.map_or_else(|| OsFs.file_system(dir), Ok)
     }
     fn volume(&self, dir: &Path) -> io::Result<Option<Box<dyn FsVolume>>> {
         OsFs.volume(dir)
@@ -207,7 +207,8 @@ fn with_too_little_free_space_events_are_refused_until_there_is_more() {
 
 fn a_network_file_system_is_refused_before_anything_is_made() {
     let folder = Folder::new();
-    let refused = open_on(&folder, Faulty { network: true, ..Faulty::default() });
+    let refused =
+        open_on(&folder, Faulty { poses_as: Some(FileSystem::Network("NFS")), ..Faulty::default() });
     assert!(matches!(refused, OpenError::NetworkFileSystem { kind: "NFS", .. }), "{refused}");
     assert!(!folder.path("new").exists());
 }

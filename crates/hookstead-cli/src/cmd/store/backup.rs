@@ -97,7 +97,7 @@ fn options() -> OpenOptions {
 fn failed(error: &BackupError) -> Failure {
     let code = match error {
         BackupError::Open(error @ OpenError::Damaged { .. }) => {
-            return Failure::new(Exit::Failed, "damaged", error.to_string())
+            return Failure::new(Exit::Failed, "damaged", error.reason())
                 .fix("find everything that is damaged: hookstead store check");
         }
         BackupError::Open(error) => return reader::refused(error),
