@@ -5,6 +5,9 @@
 //!
 //! `HOOKSTEAD_FAULT_STEP`: at each so many-th call (5; `cargo xtask evidence` takes 1).
 
+mod settles;
+mod starts;
+
 use std::time::{Duration, Instant};
 
 use crate::harness::{

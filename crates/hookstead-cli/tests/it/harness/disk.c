@@ -5,6 +5,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdint.h>
@@ -19,12 +20,14 @@
 
 enum { SYNC = 1, WRITE = 2, OPEN = 4, NAME = 8 };
 
+enum { KILLED = -9 };
+
 // The same order as in disk.rs.
 static struct control {
     _Atomic int64_t delay_us; // of a sync
     _Atomic int64_t slowed;   // syncs that were
     _Atomic int64_t kinds;    // of the calls that fail
-    _Atomic int64_t error;    // how; 0: a write of only a part
+    _Atomic int64_t error;    // how; 0: a write of only a part; KILLED: the process ends before the call
     _Atomic int64_t first;    // the first call that fails, from 1
     _Atomic int64_t last;     // the last one
     _Atomic int64_t calls;    // of these kinds so far
@@ -91,6 +94,8 @@ static int fails_path(int kind, const char *path)
 
 static int failure(void)
 {
+    if (control->error == KILLED)
+        kill(getpid(), SIGKILL);
     errno = control->error;
     return -1;
 }
@@ -144,10 +149,11 @@ ssize_t write(int fd, const void *bytes, size_t count)
     return control->error || count < 2 ? failure() : syscall(SYS_write, fd, bytes, count / 2);
 }
 
-// A file is cut without needing space, and there is no part of a cut: it fails only where the disk is broken.
+// A file is cut without needing space, and there is no part of a cut: it fails only where the disk takes nothing at all.
 int ftruncate64(int fd, off64_t length)
 {
-    return armed(WRITE) && control->error == EIO && fails_fd(WRITE, fd) ? failure() : syscall(SYS_ftruncate, fd, length);
+    int is_refused = control && control->error && control->error != ENOSPC;
+    return is_refused && fails_fd(WRITE, fd) ? failure() : syscall(SYS_ftruncate, fd, length);
 }
 
 int ftruncate(int fd, off_t length)

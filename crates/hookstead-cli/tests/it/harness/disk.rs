@@ -29,6 +29,8 @@ pub(crate) enum Kind {
     Open = 4,
     /// Making, linking, renaming and removing.
     Name = 8,
+    /// All of them.
+    Any = 15,
 }
 
 /// How a call fails.
@@ -40,6 +42,10 @@ pub(crate) enum Fault {
     Broken = 5,
     /// `ENOSPC`.
     Full = 28,
+    /// `EROFS`, as after the kernel took the file system for damaged.
+    ReadOnly = 30,
+    /// None: the process is killed before the call.
+    Killed = -9,
 }
 
 pub(crate) struct Disk {

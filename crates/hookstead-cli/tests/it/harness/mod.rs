@@ -26,6 +26,6 @@ pub(crate) use process::wait_until;
 pub(crate) use project::{Project, StoreKind};
 pub(crate) use random::Random;
 pub(crate) use request::{Request, SECRET, SOURCE, signature, unix_time};
-pub(crate) use server::{Server, send_signal};
+pub(crate) use server::{Ended, Server, send_signal};
 pub(crate) use target::Target;
 pub(crate) use tmpfs::Tmpfs;

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use tempfile::TempDir;
 
-use super::{SECRET, SOURCE, Server};
+use super::{Ended, SECRET, SOURCE, Server};
 
 /// The binary under test.
 const BINARY: &str = env!("CARGO_BIN_EXE_hookstead");
@@ -152,6 +152,12 @@ impl Project {
         Server::start(self.serve_command(tracer), &self.log_file())
     }
 
+    /// The same, where it may end instead of being ready.
+    pub(crate) fn try_serve_under(&self, mut tracer: Command) -> Result<Server, Ended> {
+        tracer.arg(BINARY);
+        Server::try_start(self.serve_command(tracer), &self.log_file())
+    }
+
     /// Runs a verb of the binary to its end, with this project's configuration.
     pub(crate) fn run(&self, arguments: &[&str]) -> Printed {
         let mut command = Command::new(BINARY);
@@ -174,6 +180,11 @@ impl Project {
     fn set_environment(&self, command: &mut Command) {
         command.current_dir(self.folder.path()).env("HOME", self.folder.path());
         command.envs(self.secrets.iter().map(|(name, secret)| (name, secret)));
+    }
+
+    /// What all servers of this project logged so far.
+    pub(crate) fn log(&self) -> String {
+        fs::read_to_string(self.log_file()).unwrap_or_default()
     }
 
     fn log_file(&self) -> PathBuf {

@@ -1,7 +1,7 @@
 //! The server as a process: started, killed, stopped, and never outliving its test.
 
 use std::fs::{self, File};
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
@@ -25,21 +25,43 @@ pub(crate) struct Server {
     pub(crate) ready_after: Duration,
 }
 
+/// How a process ended that did not become a server, and what it said.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    pub(crate) status: ExitStatus,
+    pub(crate) said: String,
+}
+
 impl Server {
     /// Runs the command and waits for the line that says where it listens. Its stderr is added to `log`.
-    pub(crate) fn start(mut command: Command, log: &Path) -> Self {
-        let stderr = File::options().create(true).append(true).open(log).expect("the log can be written");
+    pub(crate) fn start(command: Command, log: &Path) -> Self {
+        Self::try_start(command, log).unwrap_or_else(|ended| panic!("no server: {ended:?}"))
+    }
+
+    /// The same, where the process may end instead.
+    pub(crate) fn try_start(mut command: Command, log: &Path) -> Result<Self, Ended> {
+        let mut stderr = File::options().create(true).append(true).open(log).expect("the log can be written");
+        let said_before = stderr.seek(SeekFrom::End(0)).expect("the log is a file");
         let begin = Instant::now();
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(stderr);
         let mut child = command.spawn().unwrap_or_else(|error| panic!("cannot start {command:?}: {error}"));
         let lines = lines_of(child.stdout.take().expect("stdout is a pipe"));
         let mut server =
             Self { child, lines, log: log.to_owned(), ready: Value::Null, ready_after: Duration::ZERO };
-        let line = server.lines.recv_timeout(PATIENCE).expect("a line that says where the server listens");
+        let line = match server.lines.recv_timeout(PATIENCE) {
+            Ok(line) => line,
+            Err(RecvTimeoutError::Timeout) => panic!("neither ready nor over after {PATIENCE:?}"),
+            Err(RecvTimeoutError::Disconnected) => {
+                let status = server.child.wait().expect("an own child can be awaited");
+                let said = fs::read(log).expect("the log can be read");
+                let said = said.get(usize::try_from(said_before).expect("a small log")..).unwrap_or_default();
+                return Err(Ended { status, said: String::from_utf8_lossy(said).into_owned() });
+            }
+        };
         server.ready_after = begin.elapsed();
         server.ready = serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error} in {line:?}"));
         assert_eq!(server.ready["ready"], true, "{line}");
-        server
+        Ok(server)
     }
 
     /// What the server said about itself when it was ready.
