@@ -55,14 +55,18 @@ pub(super) const CHECKS: &[Check] = &[
         subject: Subject::Binary,
         filter: "kill_points::",
         sizes: &[("HOOKSTEAD_KILL_POINT_STEP", [4, 1, 1])],
-        seconds: [5, 20, 20],
+        seconds: [15, 60, 60],
     },
     Check {
         name: "disk-faults",
         subject: Subject::Binary,
         filter: "disk_faults::",
-        sizes: &[("HOOKSTEAD_FAULT_STEP", [5, 1, 1])],
-        seconds: [8, 40, 40],
+        sizes: &[
+            ("HOOKSTEAD_FAULT_STEP", [5, 1, 1]),
+            ("HOOKSTEAD_START_STEP", [90, 4, 1]),
+            ("HOOKSTEAD_START_EVENTS", [60, 600, 2_000]),
+        ],
+        seconds: [20, 120, 900],
     },
     // Half of them on each store.
     Check {

@@ -64,7 +64,7 @@ fn a_start_that_is_killed_or_meets_a_failing_disk_loses_nothing_on_files() {
 
 fn check_starts(store: StoreKind) {
     let step = size_from("HOOKSTEAD_START_STEP", 90);
-    let mut evidence = Evidence::begin("starts-under-faults", store);
+    let mut evidence = Evidence::begin("disk-faults-of-starts", store);
     let mut figures = Figures::default();
     let mut last = None;
     for before in [Before::Nothing, Before::Crash, Before::Load] {
