@@ -15,7 +15,7 @@ use super::effect::sqlite_effect;
 use super::open::open_store;
 use super::store::SqliteStore;
 use super::sweep::EVENTS_LOOKED_AT_MAX;
-use crate::open::OpenOptions;
+use crate::open::{IdentityFlush, OpenOptions};
 use crate::start::Steps;
 
 const NOW: Timestamp = Timestamp::from_secs(1_770_000_000);
@@ -37,9 +37,13 @@ fn options() -> OpenOptions {
 
 /// An open store with one source, in which an event has been committed.
 fn fixture() -> Fixture {
+    fixture_with(&options())
+}
+
+fn fixture_with(options: &OpenOptions) -> Fixture {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("events.db");
-    let store = open_store(&path, &options(), NOW, &mut Steps::default()).unwrap();
+    let store = open_store(&path, options, NOW, &mut Steps::default()).unwrap();
     let name = "shop".parse().unwrap();
     let register = Register::Source { name, identity_fingerprint: "id".into() };
     store.apply(&[Write::Register(register)], NOW).unwrap();
@@ -285,4 +289,93 @@ fn a_search_for_what_may_be_erased_is_cut_and_goes_on() {
     assert_eq!(sweep(), Swept { expired: 0, erased: 0, more: true }, "the first step did not get there");
     assert_eq!(sweep(), Swept { expired: 0, erased: 1, more: false });
     assert_eq!(sweep(), Swept { expired: 0, erased: 0, more: true }, "the next search begins anew");
+}
+
+/// How many identities are pending in memory.
+fn pending(store: &SqliteStore) -> usize {
+    store.writer.lock().unwrap().identities_for_tests().len()
+}
+
+/// A store that flushes everything with every fourth event.
+fn flushing_every_fourth() -> Fixture {
+    fixture_with(&OpenOptions { identity_flush: IdentityFlush { events: 4, ranges: 256 }, ..options() })
+}
+
+#[test]
+fn a_batch_that_fails_takes_and_flushes_no_identity() {
+    let Fixture { store, path, _folder } = flushing_every_fourth();
+    accept(&store, "evt_1", 10).unwrap();
+    let raw = Connection::open(&path).unwrap();
+    raw.execute("UPDATE events SET body = x'00' WHERE seq = 1", []).unwrap();
+    // The fourth event is in it, so that it would flush; its last write fails.
+    let batch = ["evt_2", "evt_3", "evt_4", "evt_0"].map(|id| acceptance(&store, id, 10));
+    let failed = store.apply(&batch, NOW);
+    assert!(matches!(failed, Err(StoreError::Corrupt { .. })), "{failed:?}");
+    assert_eq!(pending(&store), 2);
+    for (id, pending_then) in [("evt_4", 3), ("evt_2", 0), ("evt_3", 1)] {
+        assert_eq!(accept(&store, id, 10).unwrap(), Outcome::Stored);
+        assert_eq!(pending(&store), pending_then, "{id}");
+    }
+    for id in ["evt_1", "evt_2", "evt_3", "evt_4"] {
+        assert_eq!(accept(&store, id, 10).unwrap(), Outcome::Duplicate);
+    }
+}
+
+#[test]
+fn a_batch_that_an_effect_undid_takes_its_identities_once() {
+    let Fixture { store, path, _folder } = flushing_every_fourth();
+    register_app(&store);
+    let Lease { delivery, token, .. } = lease(&store, "evt_1");
+    let effect = sqlite_effect(|tx| {
+        tx.execute_batch("CREATE TABLE app (n UNIQUE); INSERT INTO app VALUES (1)")?;
+        tx.execute("INSERT OR ROLLBACK INTO app VALUES (1)", ()).map(drop).map_err(Into::into)
+    });
+    let settle = Settle { delivery, token, verdict: Verdict::DoneWith(effect), attempt: None };
+    let [one, two] = ["evt_2", "evt_3"].map(|id| acceptance(&store, id, 10));
+    let written = store.apply(&[one, Write::Settle(Box::new(settle)), two], NOW).unwrap();
+    let stored = |written: &Written| matches!(written, Written::Accepted(receipt) if receipt.outcome == Outcome::Stored);
+    assert!(stored(&written[0]) && stored(&written[2]), "{written:?}");
+    assert_eq!(pending(&store), 0, "the fourth event is among them");
+    let raw = Connection::open(&path).unwrap();
+    let rows: i64 = raw.query_row("SELECT count(*) FROM identities", [], |row| row.get(0)).unwrap();
+    assert_eq!(rows, 4);
+    assert_eq!(accept(&store, "evt_2", 10).unwrap(), Outcome::Duplicate);
+}
+
+/// What is in memory may be wrong after a failure of which nobody knows what it left behind: here it is made wrong.
+#[test]
+fn a_new_connection_reads_the_pending_identities_from_the_database() {
+    let Fixture { store, _folder, .. } = fixture();
+    accept(&store, "evt_1", 10).unwrap();
+    assert_eq!(pending(&store), 2);
+    store.writer.lock().unwrap().identities_for_tests().lose_for_tests();
+    assert_eq!(pending(&store), 0);
+    with_writer(&store, full);
+    let failed = accept(&store, "evt_2", 200_000);
+    assert!(matches!(failed, Err(StoreError::Full { .. })), "{failed:?}");
+    assert!(!has_connection(&store));
+    assert_eq!(accept(&store, "evt_0", 10).unwrap(), Outcome::Duplicate);
+    assert_eq!(accept(&store, "evt_1", 10).unwrap(), Outcome::Duplicate);
+    assert_eq!(pending(&store), 2);
+}
+
+#[test]
+fn a_flush_without_room_fails_its_batch_and_is_made_up_for() {
+    let Fixture { store, path, _folder } = fixture_with(&OpenOptions {
+        identity_flush: IdentityFlush { events: 1_000, ranges: 256 },
+        ..options()
+    });
+    // So many that what is flushed needs pages that the database does not have.
+    let batch: Vec<Write> = (1..999).map(|n| acceptance(&store, &format!("evt_{n}"), 10)).collect();
+    store.apply(&batch, NOW).unwrap();
+    with_writer(&store, full);
+    let failed = accept(&store, "evt_999", 10);
+    assert!(matches!(failed, Err(StoreError::Full { .. })), "{failed:?}");
+    assert_eq!(accept(&store, "evt_7", 10).unwrap(), Outcome::Duplicate);
+    assert_eq!(pending(&store), 999);
+    assert_eq!(accept(&store, "evt_999", 10).unwrap(), Outcome::Stored);
+    assert_eq!(pending(&store), 0);
+    drop(store);
+    let again = open_store(&path, &options(), NOW, &mut Steps::default()).unwrap();
+    assert!((0..1_000).all(|n| accept(&again, &format!("evt_{n}"), 10).unwrap() == Outcome::Duplicate));
 }

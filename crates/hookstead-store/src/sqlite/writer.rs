@@ -176,6 +176,12 @@ impl Writer {
         self.connection.as_mut()
     }
 
+    /// What is in memory of the index of identities.
+    #[cfg(test)]
+    pub(super) fn identities_for_tests(&mut self) -> &mut Pending {
+        &mut self.identities
+    }
+
     /// A bound that tests can reach.
     #[cfg(test)]
     pub(super) fn set_counted_max_for_tests(&mut self, counted_max: usize) {

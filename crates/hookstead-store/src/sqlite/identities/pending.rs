@@ -121,6 +121,12 @@ impl Pending {
         }
     }
 
+    /// Becomes wrong.
+    #[cfg(test)]
+    pub(in crate::sqlite) fn lose_for_tests(&mut self) {
+        self.ranges.iter_mut().for_each(|range| range.hashes.clear());
+    }
+
     /// How many hashes are pending.
     #[cfg(test)]
     pub(in crate::sqlite) fn len(&self) -> usize {
