@@ -138,11 +138,9 @@ impl StartError {
             Self::Listen { listener, .. } => {
                 format!("choose an address of this machine: --{listener} IP:PORT")
             }
-            Self::Folder(FolderError::Io { .. })
-            | Self::OwnerRecord(_)
-            | Self::Open(
-                OpenError::Store(hookstead::store::OpenError::Database { .. }) | OpenError::Register { .. },
-            ) => "look at the disk (dmesg, free space, whose folder it is), then start again".to_owned(),
+            Self::OwnerRecord(_) | Self::Open(OpenError::Register { .. }) => {
+                "look at the disk (dmesg, free space, whose folder it is), then start again".to_owned()
+            }
             _ => String::new(),
         }
     }
