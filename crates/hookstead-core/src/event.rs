@@ -125,6 +125,25 @@ pub struct AcceptanceFacts {
     pub verified_by: Option<String>,
     /// For providers whose retries change bytes.
     pub comparison: Option<ComparisonDigest>,
+    /// For providers whose signature covers the body and not the id.
+    pub body_reuse: BodyReuse,
+}
+
+/// What is made of a body that came before, from the same source, under another identity. Where a signature covers
+/// the body and not the id, whoever repeats a request can give it a new id, and this is how it shows.
+///
+/// Bodies are compared by their digests, with those events that were accepted under another rule than
+/// [`BodyReuse::Ignore`] and whose bodies are kept: retention forgets them. A revision that a person made of a
+/// conflict is neither looked up nor found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum BodyReuse {
+    /// Nothing: the body is neither looked up nor remembered, which costs nothing.
+    #[default]
+    Ignore,
+    /// The event is stored and says which event had its bytes first.
+    Flag,
+    /// Nothing is stored: [`Outcome::BodyReused`].
+    Refuse,
 }
 
 impl Acceptance {
@@ -195,6 +214,9 @@ pub enum Outcome {
         /// [`VARIANTS_MAX`] others are kept, so that these were not.
         variant: Option<u16>,
     },
+    /// The identity is new, the body is not, and the rule was [`BodyReuse::Refuse`]: nothing was stored. The
+    /// receipt is that of the event which has the same bytes.
+    BodyReused,
 }
 
 /// Durable proof of what became of a request. It exists only after the commit that it speaks of.
@@ -210,6 +232,8 @@ pub struct AcceptReceipt {
     pub digest: Digest,
     /// When that event was committed.
     pub committed_at: Timestamp,
+    /// For a stored event: [`Event::same_body_as`].
+    pub same_body_as: Option<EventId>,
 }
 
 /// A stored event, without its body.
@@ -245,6 +269,9 @@ pub struct Event {
     pub headers: RawHeaders,
     /// The event whose conflict a person resolved by making this one.
     pub revises: Option<EventId>,
+    /// The oldest event of the source that had the same bytes under another identity and was kept when this one
+    /// was stored, if this was looked for: see [`BodyReuse`].
+    pub same_body_as: Option<EventId>,
     /// How often the same event came again. Approximate after a crash.
     pub duplicates: Duplicates,
     /// How many variants are kept.

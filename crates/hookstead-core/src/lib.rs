@@ -5,6 +5,7 @@
 //! shortest correct code, and the feature `conformance` holds the suite that every other store must pass.
 
 pub mod attempt;
+pub mod bodies;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 pub mod delivery;
@@ -26,12 +27,13 @@ pub mod store;
 pub mod time;
 
 pub use attempt::Attempt;
+pub use bodies::Bodies;
 pub use delivery::{DeadReason, Delivery, DeliveryState, DeliveryTally, StateName};
 pub use effect::{Effect, EffectFailure};
 pub use error::StoreError;
 pub use event::{
-    AcceptReceipt, Acceptance, AcceptanceFacts, Body, ComparisonDigest, Conflict, ConflictState, Decision,
-    Digest, Duplicates, Event, Outcome, StoredBytes,
+    AcceptReceipt, Acceptance, AcceptanceFacts, Body, BodyReuse, ComparisonDigest, Conflict, ConflictState,
+    Decision, Digest, Duplicates, Event, Outcome, StoredBytes,
 };
 pub use id::{Bucket, DeliveryId, DestinationNumber, EventId, IdError, RedeliveryId, Seq, SourceNumber};
 pub use identity::{Identity, IdentityError, IdentityHash, IdentityKey, ProviderEventId, Scope};

@@ -118,6 +118,7 @@ pub(crate) fn sources(
             identity: if provider.has_id() { IdentityRule::Provider } else { IdentityRule::Body },
             event_type: None,
             on_conflict: OnConflict::Refuse,
+            body_reuse: None,
             body_bytes_max: provider.body_bytes_max().unwrap_or(body_bytes_max),
             rate: None,
             success_status: None,

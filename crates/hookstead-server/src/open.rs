@@ -85,6 +85,7 @@ fn made(
         verify: source.verify_options(Some(url), keys.cloned()),
         body_bytes_max: Some(source.body_bytes_max),
         on_conflict: source.on_conflict,
+        body_reuse: source.body_reuse,
         success_status: source.success_status,
         success_body: source.success_body.clone(),
     };

@@ -61,6 +61,8 @@ pub enum Problem {
     Timeout,
     /// 409 `conflict`: this event id is taken by other bytes, which are kept untouched.
     Conflict,
+    /// 409 `body-reused`: this body came before under another event id, and the source refuses that.
+    BodyReused,
     /// 409 `ambiguous`: several events have this name; `choices` lists them.
     Ambiguous,
     /// 409 `source-not-configured`: the event's source stands in no configuration, so nobody knows how to read it.
@@ -124,6 +126,7 @@ impl Problem {
         Self::Method,
         Self::Timeout,
         Self::Conflict,
+        Self::BodyReused,
         Self::Ambiguous,
         Self::SourceNotConfigured,
         Self::UnknownDestination,
@@ -165,6 +168,9 @@ impl Problem {
             Self::Method => (Status::METHOD_NOT_ALLOWED, "method", "the method is not allowed"),
             Self::Timeout => (Status::REQUEST_TIMEOUT, "timeout", "the request took too long"),
             Self::Conflict => (Status::CONFLICT, "conflict", "the event id is taken by other bytes"),
+            Self::BodyReused => {
+                (Status::CONFLICT, "body-reused", "the body came before under another event id")
+            }
             Self::Ambiguous => (Status::CONFLICT, "ambiguous", "several events have this name"),
             Self::SourceNotConfigured => {
                 (Status::CONFLICT, "source-not-configured", "the source stands in no configuration")

@@ -15,8 +15,8 @@ use bytes::Bytes;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use hookstead_core::{
-    Acceptance, AcceptanceFacts, Attempt, Claim, Decision, DeliveryId, DestinationNumber, EventFilter,
-    EventId, Identity, Lease, ProviderEventId, RawHeaders, RecordRun, Redeliver, RedeliveryId,
+    Acceptance, AcceptanceFacts, Attempt, BodyReuse, Claim, Decision, DeliveryId, DestinationNumber,
+    EventFilter, EventId, Identity, Lease, ProviderEventId, RawHeaders, RecordRun, Redeliver, RedeliveryId,
     RedeliveryPlan, Register, Resolve, RetentionRule, RetryPolicy, Scope, Settle, SourceNumber, Store,
     Subject, Sweep, Timestamp, Verdict, Write, Written,
 };
@@ -229,6 +229,7 @@ impl Filler<'_> {
             received_from: Some("203.0.113.7".to_owned()),
             verified_by: Some("hmac".to_owned()),
             comparison: None,
+            body_reuse: BodyReuse::Flag,
         };
         let mut entropy = [0; 10];
         entropy.copy_from_slice(&key.hash(&identity, 0).0[..10]);

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use crate::comparison::{ComparisonDigest, Volatile};
 use crate::freshness::Freshness;
 use crate::handshake::Handshake;
-use crate::identity::{IdForm, IdTemplates};
+use crate::identity::{IdForm, IdTemplates, IdentityRule};
 use crate::record::{ProviderError, compile, raw};
 use crate::request::Lookup;
 use crate::scheme::Scheme;
@@ -340,6 +340,21 @@ impl Provider {
     /// Whether every scheme covers all that the template names.
     pub(crate) fn signs(&self, template: &Template) -> bool {
         self.variants.iter().all(|variant| variant.scheme.signs(template))
+    }
+
+    /// Whether the signature covers what identifies an event by this rule. Never by [`IdentityRule::None`].
+    pub fn covers_identity(&self, rule: &IdentityRule) -> bool {
+        match rule {
+            IdentityRule::Provider => self.id_covered,
+            IdentityRule::Template(template) => self.signs(template),
+            IdentityRule::Body => self.signs_body(),
+            IdentityRule::None => false,
+        }
+    }
+
+    /// Whether the signature covers the body as a whole, whichever scheme is used.
+    pub fn body_covered(&self) -> bool {
+        self.signs_body()
     }
 
     /// Whether every scheme covers the body as a whole.

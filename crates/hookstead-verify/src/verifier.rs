@@ -218,12 +218,7 @@ impl Verifier {
     /// Whether the signature covers what identifies the events of this source. If not, whoever can repeat a
     /// request can give it another id.
     pub fn id_covered(&self) -> bool {
-        match &self.options.identity {
-            IdentityRule::Provider => self.provider.id_covered,
-            IdentityRule::Template(template) => self.provider.signs(template),
-            IdentityRule::Body => self.provider.signs_body(),
-            IdentityRule::None => false,
-        }
+        self.provider.covers_identity(&self.options.identity)
     }
 
     /// A digest of everything that decides which id an event gets. When it changes between two starts, the same

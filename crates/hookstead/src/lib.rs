@@ -70,6 +70,6 @@ pub use routes::{ReconfigureError, Route};
 pub use sink::exec::ExecOptions;
 #[cfg(feature = "push")]
 pub use sink::push::{OnGone, PushOptions};
-pub use source::{BODY_BYTES_MAX, OnConflict, Source, SourceOptions, SuccessBody};
+pub use source::{BODY_BYTES_MAX, OnConflict, Source, SourceOptions, SuccessBody, default_body_reuse};
 pub use tail::{TAIL_PAGE_MAX, Tail, TailError, TailFrom};
 pub use work::{LeaseAnswer, LeaseWrite};

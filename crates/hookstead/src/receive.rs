@@ -67,6 +67,7 @@ impl Inbox {
             received_from: incoming.received_from,
             verified_by: Some(genuine.verified_by),
             comparison: comparison(source, &incoming.body),
+            body_reuse: source.body_reuse(),
         };
         let receipt = accepted(self.accept(source, identity, incoming.body, facts)?.await)?;
         Ok(Received::Accepted(receipt))

@@ -2,8 +2,8 @@
 
 use std::sync::{Arc, OnceLock};
 
-use hookstead_core::{SourceName, SourceNumber};
-use hookstead_verify::{Processor, Provider, Secret, Verifier, VerifierError, VerifyOptions};
+use hookstead_core::{BodyReuse, SourceName, SourceNumber};
+use hookstead_verify::{IdentityRule, Processor, Provider, Secret, Verifier, VerifierError, VerifyOptions};
 
 /// The largest body of a source whose provider and configuration say nothing else, in bytes.
 pub const BODY_BYTES_MAX: u64 = 1024 * 1024;
@@ -61,6 +61,8 @@ pub struct SourceOptions {
     pub body_bytes_max: Option<u64>,
     /// What a sender is told of a conflict.
     pub on_conflict: OnConflict,
+    /// What is made of a body that came before under another id; `None`: [`default_body_reuse`].
+    pub body_reuse: Option<BodyReuse>,
     /// The status of a success, instead of the provider's or our own.
     pub success_status: Option<u16>,
     /// The body of a success, instead of the provider's or our own.
@@ -85,6 +87,22 @@ pub enum OnConflict {
     Refuse,
     /// The success status: for senders that switch an endpoint off when it refuses.
     Hold,
+}
+
+/// What is made of a body that comes again under another id, if the source says nothing: an event that has it is
+/// flagged where the signature covers the body and not the id, since whoever repeats a request can then give it
+/// another one. Where there is no id, or the signature covers it, nothing is made of it.
+pub fn default_body_reuse(provider: &Provider, identity: &IdentityRule) -> BodyReuse {
+    let has_id = match identity {
+        IdentityRule::Provider => provider.has_id(),
+        IdentityRule::Template(_) => true,
+        IdentityRule::Body | IdentityRule::None => false,
+    };
+    if has_id && provider.body_covered() && !provider.covers_identity(identity) {
+        BodyReuse::Flag
+    } else {
+        BodyReuse::Ignore
+    }
 }
 
 impl Source {
@@ -148,6 +166,14 @@ impl Source {
     /// The provider, unless the source is only recorded to.
     pub fn provider(&self) -> Option<&Arc<Provider>> {
         self.verifier().map(Verifier::provider)
+    }
+
+    /// What is made of a body that came before under another id. A source that is only recorded to makes nothing
+    /// of it.
+    pub fn body_reuse(&self) -> BodyReuse {
+        let identity = &self.options.verify.identity;
+        let by_provider = || self.provider().map(|provider| default_body_reuse(provider, identity));
+        self.options.body_reuse.or_else(by_provider).unwrap_or_default()
     }
 
     /// The source's policy.

@@ -3,8 +3,8 @@
 use super::backend::Backend;
 use super::world::World;
 use super::{
-    accept, attempts, batch, claim, conflict, duplicate, expiry, extend, identity, lists, people, races,
-    read, redeliver, register, reopen, revision, run, settle, sweep,
+    accept, attempts, batch, body_reuse, claim, conflict, duplicate, expiry, extend, identity, lists, people,
+    races, read, redeliver, register, reopen, revision, run, settle, sweep,
 };
 
 /// One sentence of the contract and the steps that prove it on an empty store.
@@ -33,6 +33,7 @@ pub fn cases() -> Vec<Case> {
         duplicate::CASES,
         conflict::CASES,
         identity::CASES,
+        body_reuse::CASES,
         claim::CASES,
         extend::CASES,
         settle::CASES,

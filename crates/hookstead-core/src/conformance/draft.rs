@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use crate::event::{AcceptanceFacts, ComparisonDigest, Digest};
+use crate::event::{AcceptanceFacts, BodyReuse, ComparisonDigest, Digest};
 use crate::id::{DestinationNumber, SourceNumber};
 use crate::identity::{Identity, IdentityHash, ProviderEventId, Scope};
 use crate::request::RawHeaders;
@@ -52,6 +52,12 @@ impl Draft {
     pub(super) fn compared(mut self, rule_version: u32, steady: &str) -> Self {
         self.facts.comparison =
             Some(ComparisonDigest { rule_version, digest: Digest::of(steady.as_bytes()) });
+        self
+    }
+
+    /// With a rule for bodies that came before under another identity.
+    pub(super) fn reusing(mut self, rule: BodyReuse) -> Self {
+        self.facts.body_reuse = rule;
         self
     }
 

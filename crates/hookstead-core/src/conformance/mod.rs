@@ -8,6 +8,7 @@ mod accept;
 mod attempts;
 mod backend;
 mod batch;
+mod body_reuse;
 mod case;
 mod claim;
 mod conflict;

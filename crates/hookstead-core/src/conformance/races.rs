@@ -86,7 +86,7 @@ fn other_bytes_under_one_identity_at_once_store_one_of_them(world: &mut World) {
         .iter()
         .filter_map(|receipt| match receipt.outcome {
             Outcome::Conflict { variant } => variant,
-            Outcome::Stored | Outcome::Duplicate => None,
+            Outcome::Stored | Outcome::Duplicate | Outcome::BodyReused => None,
         })
         .collect();
     assert_eq!(variants, (1..8).collect());

@@ -3,7 +3,9 @@
 use super::state::{NewEvent, State, StoredEvent, Variant, number};
 use crate::delivery::DeliveryTally;
 use crate::error::StoreError;
-use crate::event::{AcceptReceipt, Acceptance, ConflictState, Duplicates, Event, Outcome, VARIANTS_MAX};
+use crate::event::{
+    AcceptReceipt, Acceptance, BodyReuse, ConflictState, Duplicates, Event, Outcome, VARIANTS_MAX,
+};
 use crate::id::{EventId, Seq};
 use crate::time::Timestamp;
 
@@ -14,7 +16,10 @@ impl State {
         now: Timestamp,
     ) -> Result<AcceptReceipt, StoreError> {
         let Some(seq) = self.by_identity.get(acceptance.identity()).copied() else {
-            return self.store_first(acceptance, now);
+            return match self.reused(acceptance)? {
+                Some(refused) if acceptance.facts().body_reuse == BodyReuse::Refuse => Ok(refused),
+                earlier => self.store_first(acceptance, earlier.map(|earlier| earlier.event), now),
+            };
         };
         let Some(stored) = self.events.get_mut(&seq) else { return Err(lost(seq)) };
         if stored.bytes().same_as(acceptance) {
@@ -28,7 +33,24 @@ impl State {
         Ok(receipt(stored, Outcome::Conflict { variant }))
     }
 
-    fn store_first(&mut self, acceptance: &Acceptance, now: Timestamp) -> Result<AcceptReceipt, StoreError> {
+    /// The receipt of the event that had these bytes first, if they are looked for.
+    fn reused(&self, acceptance: &Acceptance) -> Result<Option<AcceptReceipt>, StoreError> {
+        if acceptance.facts().body_reuse == BodyReuse::Ignore {
+            return Ok(None);
+        }
+        let Some(seq) = self.by_body.first_of(acceptance.identity().source, acceptance.digest()) else {
+            return Ok(None);
+        };
+        let stored = self.events.get(&seq).ok_or_else(|| lost(seq))?;
+        Ok(Some(receipt(stored, Outcome::BodyReused)))
+    }
+
+    fn store_first(
+        &mut self,
+        acceptance: &Acceptance,
+        same_body_as: Option<EventId>,
+        now: Timestamp,
+    ) -> Result<AcceptReceipt, StoreError> {
         let facts = acceptance.facts();
         let event = Event {
             id: acceptance.id(),
@@ -46,6 +68,7 @@ impl State {
             erased_at: None,
             headers: facts.headers.clone(),
             revises: None,
+            same_body_as,
             duplicates: Duplicates::default(),
             conflicts: 0,
             deliveries: DeliveryTally::default(),
@@ -53,8 +76,11 @@ impl State {
         let new = NewEvent { event, body: acceptance.body().clone(), comparison: facts.comparison };
         let seq = self.add_event(new, &facts.destinations, now);
         self.by_identity.insert(acceptance.identity().clone(), seq);
+        if facts.body_reuse != BodyReuse::Ignore {
+            self.by_body.remember(acceptance.identity().source, acceptance.digest(), seq);
+        }
         let stored = self.events.get(&seq).ok_or_else(|| lost(seq))?;
-        Ok(receipt(stored, Outcome::Stored))
+        Ok(AcceptReceipt { same_body_as, ..receipt(stored, Outcome::Stored) })
     }
 }
 
@@ -93,7 +119,7 @@ fn count_duplicate(stored: &mut StoredEvent, now: Timestamp) -> AcceptReceipt {
 
 fn receipt(stored: &StoredEvent, outcome: Outcome) -> AcceptReceipt {
     let Event { id, seq, digest, committed_at, .. } = stored.event;
-    AcceptReceipt { outcome, event: id, seq, digest, committed_at }
+    AcceptReceipt { outcome, event: id, seq, digest, committed_at, same_body_as: None }
 }
 
 fn lost(seq: Seq) -> StoreError {

@@ -79,6 +79,7 @@ impl State {
             erased_at: None,
             headers: variant.headers.clone(),
             revises: Some(*first),
+            same_body_as: None,
             ..first_event
         };
         let new = NewEvent { event, body, comparison: None };

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 
 use crate::attempt::Attempt;
+use crate::bodies::Bodies;
 use crate::delivery::{Delivery, DeliveryTally};
 use crate::error::StoreError;
 use crate::event::{
@@ -84,6 +85,7 @@ pub(super) struct State {
     pub(super) events: BTreeMap<Seq, StoredEvent>,
     pub(super) by_id: BTreeMap<EventId, Seq>,
     pub(super) by_identity: BTreeMap<Identity, Seq>,
+    pub(super) by_body: Bodies,
     pub(super) work: BTreeMap<WorkKey, Work>,
     pub(super) runs: BTreeMap<(EventId, RunName), RunReceipt>,
     pub(super) redeliveries: BTreeMap<RedeliveryId, Redelivery>,

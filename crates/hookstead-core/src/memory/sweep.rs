@@ -59,6 +59,7 @@ impl State {
             stored.body = None;
             stored.event.erased_at = Some(now);
             stored.event.headers = RawHeaders::default();
+            self.by_body.forget(stored.event.identity.source, stored.event.digest, seq);
             for variant in &mut stored.variants {
                 variant.body = None;
                 variant.headers = RawHeaders::default();

@@ -60,6 +60,10 @@ pub struct EventView {
     pub erased_at: Option<String>,
     /// The id of the event whose conflict was resolved by making this one.
     pub revises: Option<String>,
+    /// The id of the event of the same source that had the same signed bytes first, under another id. Only where
+    /// there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub same_body_as: Option<String>,
     /// How often the same event came again.
     pub duplicates: u64,
     /// When it last came again.
@@ -252,6 +256,7 @@ impl From<&Event> for EventView {
             bytes: event.body_bytes,
             erased_at: time(event.erased_at),
             revises: event.revises.map(|id| id.to_string()),
+            same_body_as: event.same_body_as.map(|id| id.to_string()),
             duplicates: event.duplicates.count,
             last_duplicate_at: time(event.duplicates.last_at),
             conflicts: event.conflicts,

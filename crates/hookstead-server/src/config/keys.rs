@@ -162,6 +162,12 @@ pub const KEYS: &[Key] = &[
         "\"refuse\"",
         "same id, other bytes: \"refuse\" (409) or \"hold\" (success); both keep the bytes for review",
     ),
+    example(
+        "sources.*",
+        "body_reuse",
+        "\"flag\"",
+        "same signed body, other id: \"flag\" (stored, marked), \"refuse\" (409) or \"off\"; flag if absent, where the signature leaves the id open",
+    ),
     example("sources.*", "body", "\"1 MiB\"", "largest body of this source"),
     example(
         "sources.*",

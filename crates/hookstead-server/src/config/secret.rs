@@ -20,13 +20,14 @@ use super::reader::{Section, kind};
 const FORMS: &str = "write { env = \"NAME\" }, { file = \"/path\" } or { credential = \"NAME\" }";
 
 /// The keys of a source whose texts are no secrets, even where they are wrong.
-const HARMLESS: [&str; 11] = [
+const HARMLESS: [&str; 12] = [
     "provider",
     "scheme",
     "tolerance",
     "identity",
     "type",
     "on_conflict",
+    "body_reuse",
     "body",
     "rate",
     "success_status",

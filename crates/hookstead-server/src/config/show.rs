@@ -5,6 +5,7 @@ use std::fmt::Write;
 use std::time::Duration;
 
 use hookstead::OnConflict;
+use hookstead::core::BodyReuse;
 use hookstead::verify::IdentityRule;
 
 use super::SecretReference;
@@ -139,6 +140,7 @@ impl Config {
             Some(("identity", quoted(&identity(&source.identity)))),
             source.event_type.as_ref().map(|place| ("type", quoted(&place.to_string()))),
             Some(("on_conflict", quoted(on_conflict(source.on_conflict)))),
+            Some(("body_reuse", quoted(body_reuse(source.body_reuse())))),
             Some(("body", quoted(&format_size(source.body_bytes_max)))),
             source.rate.map(|rate| ("rate", quoted(&rate.to_string()))),
             source.success_status.map(|status| ("success_status", status.to_string())),
@@ -180,6 +182,14 @@ fn identity(rule: &IdentityRule) -> String {
         IdentityRule::Template(template) => template.to_string(),
         IdentityRule::Body => "body".to_owned(),
         IdentityRule::None => "none".to_owned(),
+    }
+}
+
+fn body_reuse(policy: BodyReuse) -> &'static str {
+    match policy {
+        BodyReuse::Ignore => "off",
+        BodyReuse::Flag => "flag",
+        BodyReuse::Refuse => "refuse",
     }
 }
 

@@ -5,11 +5,12 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
+use hookstead::core::BodyReuse;
 use hookstead::verify::{
     IdentityRule, KeySource, Provider, Registry, SchemeSpec, Secret, Template, Verifier, VerifierError,
     VerifyOptions,
 };
-use hookstead::{OnConflict, SourceName, SuccessBody};
+use hookstead::{OnConflict, SourceName, SuccessBody, default_body_reuse};
 use http::HeaderValue;
 
 use super::conf;
@@ -48,6 +49,8 @@ pub struct SourceConfig {
     pub event_type: Option<Template>,
     /// What a sender is told of a conflict.
     pub on_conflict: OnConflict,
+    /// What is made of a body that came before under another id; `None`: what its provider's signature calls for.
+    pub body_reuse: Option<BodyReuse>,
     /// The largest body in bytes.
     pub body_bytes_max: u64,
     /// How many requests it takes in a time; `None`: as many as come.
@@ -95,6 +98,7 @@ fn source(name: SourceName, section: &Section<'_>, surroundings: &Surroundings<'
         Template::from_selector(text).map_err(|error| format!("is no place of a type: {error}"))
     });
     let on_conflict = section.parsed("on_conflict", on_conflict);
+    let body_reuse = section.parsed("body_reuse", body_reuse);
     let body = section.size("body", 1..=BODY_BYTES_CEILING);
     let rate = section.parsed("rate", rate);
     let success = section.integer("success_status", 200..=299);
@@ -111,6 +115,7 @@ fn source(name: SourceName, section: &Section<'_>, surroundings: &Surroundings<'
         identity: identity.map_or(IdentityRule::Provider, |at| at.value),
         event_type: event_type.map(|at| at.value),
         on_conflict: on_conflict.map_or(OnConflict::Refuse, |at| at.value),
+        body_reuse: body_reuse.map(|at| at.value),
         body_bytes_max: body.map(|at| at.value).or(record_max).unwrap_or(surroundings.body_bytes_max),
         rate: rate.map(|at| at.value),
         success_body,
@@ -242,6 +247,28 @@ fn on_conflict(text: &str) -> Result<OnConflict, String> {
     }
 }
 
+fn body_reuse(text: &str) -> Result<BodyReuse, String> {
+    match text {
+        "flag" => Ok(BodyReuse::Flag),
+        "refuse" => Ok(BodyReuse::Refuse),
+        "off" => Ok(BodyReuse::Ignore),
+        _ => Err("is not \"flag\", \"refuse\" or \"off\"".to_owned()),
+    }
+}
+
+/// Why nothing can be made of a body that comes under another id; `None` if something can.
+fn useless_body_reuse(source: &SourceConfig) -> Option<String> {
+    let title = source.provider.title();
+    match source.body_reuse? {
+        BodyReuse::Ignore => None,
+        _ if !source.provider.body_covered() => Some(format!("the signature of {title} covers no body")),
+        _ if source.provider.covers_identity(&source.identity) => {
+            Some(format!("the signature of {title} covers what identifies its events"))
+        }
+        BodyReuse::Flag | BodyReuse::Refuse => None,
+    }
+}
+
 /// What only shows when the parts come together.
 fn check_together(
     source: &SourceConfig,
@@ -261,6 +288,10 @@ fn check_together(
         let what = format!("{} sends at most {}", provider.title(), super::format_size(most));
         let span = section.value("body").map_or_else(|| section.span.clone(), |value| value.span());
         findings.at(&span, &section.key("body"), what, "");
+        sound = false;
+    }
+    if let Some(what) = useless_body_reuse(source) {
+        findings.at(&section.key_span("body_reuse"), &section.key("body_reuse"), what, "remove it");
         sound = false;
     }
     if !source.keys.is_empty() && !provider.publishes_keys() {
@@ -311,6 +342,11 @@ fn report(error: &VerifierError, found: &[FoundSecret], section: &Section<'_>) {
 }
 
 impl SourceConfig {
+    /// What is made of a body that came before under another id.
+    pub fn body_reuse(&self) -> BodyReuse {
+        self.body_reuse.unwrap_or_else(|| default_body_reuse(&self.provider, &self.identity))
+    }
+
     /// Whether its provider has to hand over the secret: it does that, and none is configured.
     pub(crate) fn awaits_secret(&self) -> bool {
         self.secrets.is_empty() && self.provider.hands_over_secret()

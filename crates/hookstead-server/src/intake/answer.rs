@@ -41,11 +41,12 @@ impl<'a> Policy<'a> {
         })
     }
 
-    /// The status for an outcome; `None` if it is refused as a conflict.
+    /// The status for an outcome; `None` if it is refused.
     fn status(&self, outcome: Outcome) -> Option<StatusCode> {
         let status = match outcome {
             Outcome::Duplicate => StatusCode::OK,
             Outcome::Conflict { .. } if self.on_conflict == OnConflict::Refuse => return None,
+            Outcome::BodyReused => return None,
             // Held for review: to the sender it is as if it had come for the first time.
             Outcome::Stored | Outcome::Conflict { .. } => StatusCode::ACCEPTED,
         };
@@ -72,17 +73,26 @@ pub(crate) fn answers(source: &Source) -> AnswersView {
 /// The answer to an event that is durable now.
 pub(crate) fn accepted(source: &Source, receipt: &AcceptReceipt, headers: &HeaderMap) -> Response<Bytes> {
     let policy = Policy::of(source);
-    let Some(status) = policy.status(receipt.outcome) else { return Problem::Conflict.response() };
+    let Some(status) = policy.status(receipt.outcome) else { return refused(receipt.outcome).response() };
     let word = match receipt.outcome {
         Outcome::Stored => "stored",
         Outcome::Duplicate => "duplicate",
         Outcome::Conflict { .. } => "conflict",
+        Outcome::BodyReused => "body-reused",
     };
     let (body, content_type) = match policy.body() {
         Some((template, content_type)) => (Filling { word, receipt, headers }.fill(template), content_type),
         None => (format!("{{\"outcome\":\"{word}\",\"event\":\"{}\"}}\n", receipt.seq), "application/json"),
     };
     success(status, content_type, body.into())
+}
+
+/// Why an outcome is refused.
+fn refused(outcome: Outcome) -> Problem {
+    match outcome {
+        Outcome::BodyReused => Problem::BodyReused,
+        Outcome::Conflict { .. } | Outcome::Stored | Outcome::Duplicate => Problem::Conflict,
+    }
 }
 
 fn success(status: StatusCode, content_type: &str, body: Bytes) -> Response<Bytes> {
@@ -193,6 +203,7 @@ mod tests {
             seq: Seq(7),
             digest: Digest::of(b""),
             committed_at: Timestamp::default(),
+            same_body_as: None,
         };
         let mut headers = HeaderMap::new();
         headers.insert("x-id", HeaderValue::from_static("a\"b"));

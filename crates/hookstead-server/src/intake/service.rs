@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use hookstead::core::{AcceptReceipt, Outcome};
 use hookstead::verify::{HandshakeAnswer, Reason, RejectionClass};
 use hookstead::{Health, Inbox, Incoming as IncomingRequest, Received, Refusal, Source, Unavailable};
 use http::header::{ALLOW, CONNECTION, EXPECT, HeaderName, HeaderValue, RETRY_AFTER};
@@ -267,6 +268,7 @@ impl Intake {
         match received {
             Ok(Received::Accepted(receipt)) => {
                 tracing::debug!(source.name = %source.name(), event.id = %receipt.event, outcome = ?receipt.outcome, "accepted");
+                self.log_reuse(source, &receipt, peer);
                 Ok(answer::accepted(source, &receipt, &head.headers))
             }
             Ok(Received::Handshake(handshake)) => self.shake_hands(source, handshake, peer).await,
@@ -357,6 +359,22 @@ impl Intake {
                 log.suppressed = suppressed, "a request was refused"
             );
         }
+    }
+
+    /// A body that came before under another id: somebody may be repeating what was sent once.
+    fn log_reuse(&self, source: &Source, receipt: &AcceptReceipt, peer: Option<IpAddr>) {
+        let (earlier, said) = match (receipt.outcome, receipt.same_body_as) {
+            (Outcome::BodyReused, _) => {
+                (receipt.event, "an event was refused: its body came before under another id")
+            }
+            (_, Some(first)) => (first, "an event was marked: its body came before under another id"),
+            (_, None) => return,
+        };
+        let Some(suppressed) = self.refusals.admit(Instant::now()) else { return };
+        tracing::warn!(
+            source.name = %source.name(), event.same_body_as = %earlier,
+            peer.address = peer.map(tracing::field::display), log.suppressed = suppressed, "{said}"
+        );
     }
 
     /// As [`log`](Self::log), for a body that was not read to its end. A store that cannot accept speaks for itself.

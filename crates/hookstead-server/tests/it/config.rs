@@ -177,6 +177,16 @@ fn a_good_source_is_read_whole() {
     assert_eq!(value("sources.shop.provider"), file("\"stripe\"", 4));
     assert_eq!(value("sources.shop.secrets"), file("[{ env = \"STRIPE\" }, { env = \"GITHUB\" }]", 5));
     assert_eq!(value("sources.shop.on_conflict"), file("\"hold\"", 7));
+    let by_default = |text: &str| (text.to_owned(), Origin::Default);
+    for (key, expected) in [
+        ("sources.shop.body_reuse", "\"off\""),
+        ("sources.partner.body_reuse", "\"off\""),
+        ("sources.github.body_reuse", "\"flag\""),
+        ("sources.twilio.body_reuse", "\"off\""),
+        ("sources.unsigned.body_reuse", "\"off\""),
+    ] {
+        assert_eq!(value(key), by_default(expected), "{key}");
+    }
     assert_eq!(value("sources.partner.identity"), file("\"{json:/id}\"", 13));
     assert_eq!(value("sources.github.provider"), ("\"github\"".to_owned(), Origin::Default));
 }

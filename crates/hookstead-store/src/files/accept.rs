@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use hookstead_core::event::VARIANTS_MAX;
 use hookstead_core::{
-    AcceptReceipt, Acceptance, ConflictState, Delivery, DeliveryId, DeliveryTally, DestinationNumber,
-    Duplicates, Event, EventId, Outcome, Seq, StoreError, StoredBytes,
+    AcceptReceipt, Acceptance, BodyReuse, ConflictState, Delivery, DeliveryId, DeliveryTally,
+    DestinationNumber, Duplicates, Event, EventId, Outcome, Seq, StoreError, StoredBytes,
 };
 
 use super::batch::Batch;
@@ -15,7 +15,10 @@ use super::row::{EventRow, Row, VariantRow};
 impl Batch<'_> {
     pub(super) fn accept(&mut self, acceptance: &Acceptance) -> Result<AcceptReceipt, StoreError> {
         let Some(row) = self.tables.by_identity(acceptance.identity()).map(Arc::clone) else {
-            return self.store_first(acceptance);
+            return match self.reused(acceptance) {
+                Some(refused) if acceptance.facts().body_reuse == BodyReuse::Refuse => Ok(refused),
+                earlier => self.store_first(acceptance, earlier.map(|earlier| earlier.event)),
+            };
         };
         let body = self.body(&row)?;
         let stored = StoredBytes {
@@ -35,7 +38,20 @@ impl Batch<'_> {
         self.count_duplicate(&revision)
     }
 
-    fn store_first(&mut self, acceptance: &Acceptance) -> Result<AcceptReceipt, StoreError> {
+    /// The receipt of the event that had these bytes first, if they are looked for.
+    fn reused(&self, acceptance: &Acceptance) -> Option<AcceptReceipt> {
+        if acceptance.facts().body_reuse == BodyReuse::Ignore {
+            return None;
+        }
+        let earlier = self.tables.first_of_body(acceptance.identity().source, acceptance.digest())?;
+        Some(receipt(&earlier.event, Outcome::BodyReused))
+    }
+
+    fn store_first(
+        &mut self,
+        acceptance: &Acceptance,
+        same_body_as: Option<EventId>,
+    ) -> Result<AcceptReceipt, StoreError> {
         let facts = acceptance.facts();
         let event = Event {
             id: acceptance.id(),
@@ -53,12 +69,18 @@ impl Batch<'_> {
             erased_at: None,
             headers: facts.headers.clone(),
             revises: None,
+            same_body_as,
             duplicates: Duplicates::default(),
             conflicts: 0,
             deliveries: DeliveryTally::default(),
         };
-        let receipt = receipt(&event, Outcome::Stored);
-        let row = EventRow { event, comparison: facts.comparison, variants: Vec::new() };
+        let receipt = AcceptReceipt { same_body_as, ..receipt(&event, Outcome::Stored) };
+        let row = EventRow {
+            event,
+            comparison: facts.comparison,
+            body_watched: facts.body_reuse != BodyReuse::Ignore,
+            variants: Vec::new(),
+        };
         self.add_event(row, acceptance.body(), &facts.destinations)?;
         Ok(receipt)
     }
@@ -71,7 +93,7 @@ impl Batch<'_> {
         destinations: &[DestinationNumber],
     ) -> Result<(), StoreError> {
         let (id, seq) = (row.event.id, row.event.seq);
-        let bytes = entry::write_event(&row.event, row.comparison, body).map_err(unwritable)?;
+        let bytes = entry::write_event(&row, body).map_err(unwritable)?;
         self.put_file(self.around.disk.layout.event(&row), bytes)?;
         self.put(Row::Event(Arc::new(row)))?;
         for destination in destinations {
@@ -134,7 +156,8 @@ impl Batch<'_> {
 
 fn receipt(event: &Event, outcome: Outcome) -> AcceptReceipt {
     let Event { id, seq, digest, committed_at, .. } = event;
-    AcceptReceipt { outcome, event: *id, seq: *seq, digest: *digest, committed_at: *committed_at }
+    let (event, seq, digest, committed_at) = (*id, *seq, *digest, *committed_at);
+    AcceptReceipt { outcome, event, seq, digest, committed_at, same_body_as: None }
 }
 
 /// A record that could not be put into JSON: nothing was written.

@@ -128,6 +128,7 @@ fn read_event(
         erased_at: None,
         headers: headers(&about)?,
         revises: None,
+        same_body_as: about.same_body_as.as_deref().and_then(|id| id.parse().ok()),
         event_type: about.event_type,
         account: about.account,
         received_from: about.received_from,
@@ -136,7 +137,7 @@ fn read_event(
         conflicts: 0,
         deliveries: DeliveryTally::default(),
     };
-    Ok(EventRow { event, comparison, variants: Vec::new() })
+    Ok(EventRow { event, comparison, body_watched: about.body_watched, variants: Vec::new() })
 }
 
 fn identity(entry: &Entry, source: SourceNumber) -> Result<Identity, String> {

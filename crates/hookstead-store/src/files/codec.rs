@@ -91,6 +91,10 @@ pub(super) struct EventJson {
     duplicates: u64,
     duplicate_last_at: Option<i64>,
     comparison: Option<(u32, String)>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    body_watched: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    same_body_as: Option<String>,
     variants: Vec<VariantJson>,
 }
 
@@ -269,6 +273,8 @@ fn event_json(row: &EventRow) -> EventJson {
         duplicates: event.duplicates.count,
         duplicate_last_at: event.duplicates.last_at.map(Timestamp::as_micros),
         comparison: row.comparison.map(|rule| (rule.rule_version, rule.digest.to_string())),
+        body_watched: row.body_watched,
+        same_body_as: event.same_body_as.map(|id| id.to_string()),
         variants: row.variants.iter().map(variant_json).collect(),
     }
 }
@@ -457,6 +463,7 @@ fn event_row(json: EventJson) -> Result<EventRow, Bad> {
         erased_at: json.erased_at.map(Timestamp::from_micros),
         headers: headers_of(&json.headers)?,
         revises: json.revises.as_deref().map(parsed).transpose()?,
+        same_body_as: json.same_body_as.as_deref().map(parsed).transpose()?,
         duplicates: Duplicates {
             count: json.duplicates,
             last_at: json.duplicate_last_at.map(Timestamp::from_micros),
@@ -465,7 +472,7 @@ fn event_row(json: EventJson) -> Result<EventRow, Bad> {
         deliveries: DeliveryTally::default(),
     };
     let variants = json.variants.into_iter().map(variant_row).collect::<Result<_, _>>()?;
-    Ok(EventRow { event, comparison, variants })
+    Ok(EventRow { event, comparison, body_watched: json.body_watched, variants })
 }
 
 fn variant_row(json: VariantJson) -> Result<VariantRow, Bad> {

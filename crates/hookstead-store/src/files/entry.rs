@@ -10,11 +10,11 @@ use std::borrow::Cow;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use bytes::Bytes;
-use hookstead_core::{ComparisonDigest, Digest, Event, Identity, ProviderEventId, RawHeaders, Timestamp};
+use hookstead_core::{Digest, Event, Identity, ProviderEventId, RawHeaders, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::row::VariantRow;
+use super::row::{EventRow, VariantRow};
 
 /// The only schema of the seed's fields.
 pub(super) const SCHEMA: u64 = 1;
@@ -64,6 +64,12 @@ pub(super) struct About {
     /// The version of the comparison rule and the digest by it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) comparison: Option<(u32, String)>,
+    /// Whether this body is looked out for under other ids.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(super) body_watched: bool,
+    /// The event that had this body first, under another id.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) same_body_as: Option<String>,
     /// The header fields, one a line, where they are text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) headers: Option<String>,
@@ -73,13 +79,12 @@ pub(super) struct About {
 }
 
 /// The record of an event's own body.
-pub(super) fn write_event(
-    event: &Event,
-    comparison: Option<ComparisonDigest>,
-    body: &[u8],
-) -> Result<Vec<u8>, serde_json::Error> {
+pub(super) fn write_event(row: &EventRow, body: &[u8]) -> Result<Vec<u8>, serde_json::Error> {
+    let event = &row.event;
     let about = About {
-        comparison: comparison.map(|rule| (rule.rule_version, rule.digest.to_string())),
+        comparison: row.comparison.map(|rule| (rule.rule_version, rule.digest.to_string())),
+        body_watched: row.body_watched,
+        same_body_as: event.same_body_as.map(|id| id.to_string()),
         ..about(event, &event.headers, event.received_at)
     };
     write(&event.identity.id, body, event.digest, event.committed_at, about)
@@ -120,6 +125,8 @@ fn about(event: &Event, headers: &RawHeaders, received_at: Timestamp) -> About {
         received_from: event.received_from.clone(),
         verified_by: event.verified_by.clone(),
         comparison: None,
+        body_watched: false,
+        same_body_as: None,
         headers,
         headers_base64,
     }
@@ -265,17 +272,23 @@ mod tests {
             erased_at: None,
             headers: RawHeaders::default(),
             revises: None,
+            same_body_as: None,
             duplicates: Duplicates::default(),
             conflicts: 0,
             deliveries: DeliveryTally::default(),
         }
     }
 
+    fn written(event: &Event, body: &[u8]) -> Vec<u8> {
+        let event = event.clone();
+        let row = EventRow { event, comparison: None, body_watched: false, variants: Vec::new() };
+        write_event(&row, body).unwrap()
+    }
+
     #[test]
     fn a_record_begins_as_the_seeds_and_has_no_final_line_feed() {
         let body = b"{\"eventId\":\"business-42\"}\n";
-        let text =
-            String::from_utf8(write_event(&event(b"delivery-1", b"", body), None, body).unwrap()).unwrap();
+        let text = String::from_utf8(written(&event(b"delivery-1", b"", body), body)).unwrap();
         let expected = format!(
             "{{\n  \"schemaVersion\": 1,\n  \"deliveryId\": \"delivery-1\",\n  \"body\": \"{}\",\n  \
              \"sha256\": \"{}\",\n  \"acceptedAt\": \"2026-02-02T02:40:00Z\",\n  \"hookstead\": {{\n",
@@ -291,7 +304,7 @@ mod tests {
         let all: Vec<u8> = (0..=u8::MAX).collect();
         for (id, body) in [(&b"a"[..], &b""[..]), (b"\xff\0", &all), ("é\n\"".as_bytes(), b"x")] {
             let event = event(id, b"scope\xff", body);
-            let bytes = write_event(&event, None, body).unwrap();
+            let bytes = written(&event, body);
             assert_eq!(Entry::body_of(&bytes, &event.identity, event.digest).unwrap(), body);
         }
     }
@@ -299,7 +312,7 @@ mod tests {
     #[test]
     fn damaged_records_are_refused() {
         let good = event(b"delivery-1", b"", b"body!");
-        let text = String::from_utf8(write_event(&good, None, b"body!").unwrap()).unwrap();
+        let text = String::from_utf8(written(&good, b"body!")).unwrap();
         let digest = good.digest.to_string();
         for (what, bad) in [
             ("empty", String::new()),

@@ -93,10 +93,12 @@ impl Batch<'_> {
             erased_at: None,
             headers: variant.headers.clone(),
             revises: Some(*first),
+            same_body_as: None,
             duplicates: Duplicates::default(),
             ..first_event.clone()
         };
-        self.add_event(EventRow { event, comparison: None, variants: Vec::new() }, &body, destinations)?;
+        let row = EventRow { event, comparison: None, body_watched: false, variants: Vec::new() };
+        self.add_event(row, &body, destinations)?;
         Ok(Resolved::Revised { event: revision, seq })
     }
 

@@ -17,6 +17,8 @@ pub(super) struct EventRow {
     /// The event; its tally and the number of its conflicts are filled in when it is read.
     pub(super) event: Event,
     pub(super) comparison: Option<ComparisonDigest>,
+    /// Whether its body is looked out for under other identities.
+    pub(super) body_watched: bool,
     pub(super) variants: Vec<VariantRow>,
 }
 

@@ -9,9 +9,9 @@ use bytes::Bytes;
 use hookstead_core::attempt::ATTEMPTS_KEPT_MAX;
 use hookstead_core::event::VARIANTS_MAX;
 use hookstead_core::{
-    Attempt, Delivery, DeliveryId, DeliveryState, DeliveryTally, DestinationNumber, DestinationRow, Event,
-    EventId, Identity, RawHeaders, Redelivery, RedeliveryId, Registry, RetryPolicy, RunName, Seq, SourceName,
-    SourceNumber, SourceRow, StateName, Stats, StoreError, Timestamp,
+    Attempt, Bodies, Delivery, DeliveryId, DeliveryState, DeliveryTally, DestinationNumber, DestinationRow,
+    Digest, Event, EventId, Identity, RawHeaders, Redelivery, RedeliveryId, Registry, RetryPolicy, RunName,
+    Seq, SourceName, SourceNumber, SourceRow, StateName, Stats, StoreError, Timestamp,
 };
 
 use super::disk::Disk;
@@ -26,6 +26,7 @@ pub(super) struct Tables {
     pub(super) events: BTreeMap<Seq, Arc<EventRow>>,
     by_id: HashMap<EventId, Seq>,
     by_identity: HashMap<Identity, Seq>,
+    by_body: Bodies,
     kept: BTreeSet<(SourceNumber, Seq)>,
     pub(super) work: BTreeMap<WorkKey, Delivery>,
     attempts: BTreeMap<WorkKey, Vec<Attempt>>,
@@ -152,6 +153,9 @@ impl Tables {
         }
         if row.is_kept() {
             self.kept.insert((event.identity.source, event.seq));
+            if row.body_watched {
+                self.by_body.remember(event.identity.source, event.digest, event.seq);
+            }
             self.stats.body_bytes += event.body_bytes;
         }
         self.stats.conflicts_open += row.open_conflicts();
@@ -163,6 +167,7 @@ impl Tables {
         if event.revises.is_none() {
             self.by_identity.remove(&event.identity);
         }
+        self.by_body.forget(event.identity.source, event.digest, event.seq);
         if self.kept.remove(&(event.identity.source, event.seq)) {
             self.stats.body_bytes -= event.body_bytes;
         }
@@ -233,6 +238,11 @@ impl Tables {
 
     pub(super) fn by_identity(&self, identity: &Identity) -> Option<&Arc<EventRow>> {
         self.events.get(self.by_identity.get(identity)?)
+    }
+
+    /// The oldest event of a source with this body, of those whose bodies are kept and looked out for.
+    pub(super) fn first_of_body(&self, source: SourceNumber, digest: Digest) -> Option<&Arc<EventRow>> {
+        self.events.get(&self.by_body.first_of(source, digest)?)
     }
 
     pub(super) fn work_key(&self, id: &DeliveryId) -> Option<WorkKey> {

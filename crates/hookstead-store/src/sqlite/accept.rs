@@ -50,7 +50,7 @@ enum Comparison {
 impl Holder {
     fn receipt(&self, outcome: Outcome) -> AcceptReceipt {
         let Self { seq, id, digest, committed_at, .. } = *self;
-        AcceptReceipt { outcome, event: id, seq, digest, committed_at }
+        AcceptReceipt { outcome, event: id, seq, digest, committed_at, same_body_as: None }
     }
 }
 
@@ -62,7 +62,7 @@ impl Batch<'_> {
                 _ => self.identity_key.hash(acceptance.identity(), probe),
             };
             let Some(seq) = self.identities.holder(hash)? else {
-                return self.store_first(hash, acceptance);
+                return self.store_unless_reused(hash, acceptance);
             };
             let holder = self.compare_with(seq, acceptance)?;
             match holder.comparison {
@@ -75,7 +75,7 @@ impl Batch<'_> {
         Err(StoreError::backend("find a place for an identity", reason))
     }
 
-    fn store_first(
+    pub(super) fn store_first(
         &mut self,
         hash: IdentityHash,
         acceptance: &Acceptance,
@@ -103,6 +103,7 @@ impl Batch<'_> {
             seq,
             digest: acceptance.digest(),
             committed_at: self.now,
+            same_body_as: None,
         })
     }
 

@@ -54,6 +54,8 @@ pub(super) struct Statements<'a> {
     pub(super) store_event: Option<CachedStatement<'a>>,
     pub(super) store_id: Option<CachedStatement<'a>>,
     pub(super) read_holder: Option<CachedStatement<'a>>,
+    pub(super) find_body: Option<CachedStatement<'a>>,
+    pub(super) watch_body: Option<CachedStatement<'a>>,
 }
 
 /// The statement in `slot`, prepared at its first use.

@@ -11,6 +11,7 @@ use hookstead_core::{
 use rusqlite::{Connection, OptionalExtension, Row};
 
 use super::accept::check_body;
+use super::body_reuse;
 use super::delivery::seq_of;
 use super::event::{Known, check_variant, select, seq_of_identity};
 use super::failure::reading;
@@ -21,6 +22,9 @@ use super::row;
 
 /// How many events a step looks at.
 const EVENTS_PER_STEP: u64 = 500;
+
+/// How many entries of the index of bodies a step looks at. Each reads one row of an event, without its body.
+const BODIES_PER_STEP: u32 = 5_000;
 
 /// The most that SQLite's own check reports.
 const ENGINE_PROBLEMS_MAX: u32 = 100;
@@ -56,7 +60,24 @@ pub(super) fn run(
         progress(CheckProgress { done, total });
     }
     attempt(&mut report, |report| read(&mut |connection, _| loose_ends(connection, report)));
+    attempt(&mut report, |report| index_of_bodies(report, read));
     Ok(report)
+}
+
+/// The index of bodies, a step at a time.
+fn index_of_bodies(
+    report: &mut CheckReport,
+    read: &dyn Fn(Step<'_>) -> Result<(), StoreError>,
+) -> Result<(), StoreError> {
+    let mut after = Some((0, Vec::new(), 0));
+    while let Some(place) = after {
+        after = None;
+        read(&mut |connection, _| {
+            after = body_reuse::check_index(connection, &place, BODIES_PER_STEP, report)?;
+            Ok(())
+        })?;
+    }
+    Ok(())
 }
 
 /// A part that cannot be read is a problem of the store and no failure of the check.
@@ -123,6 +144,7 @@ fn event(
         in_index,
         deliveries(connection, seq, &found.id),
         variants(connection, seq, &mut report.bodies),
+        body_reuse::check_mark(connection, seq),
     ];
     for error in parts.into_iter().filter_map(Result::err) {
         let what = match error {
@@ -228,7 +250,7 @@ fn variants(connection: &Connection, seq: Seq, bodies: &mut u64) -> Result<(), S
 /// Rows that belong to no event. Each event was found in the indexes, so that counting finds what is left.
 fn loose_ends(connection: &Connection, report: &mut CheckReport) -> Result<(), StoreError> {
     const IDENTITIES: &str = "the index of identities";
-    const LOOSE_ENDS: [(&str, &str); 4] = [
+    const LOOSE_ENDS: [(&str, &str); 5] = [
         ("SELECT coalesce(max(seq), 0) - (SELECT count(*) FROM event_ids) FROM events", "the index of ids"),
         // A revision has the identity of its first event, and was made of a conflict.
         (
@@ -238,6 +260,10 @@ fn loose_ends(connection: &Connection, report: &mut CheckReport) -> Result<(), S
         ),
         ("SELECT count(*) FROM work WHERE seq < 1 OR seq > (SELECT max(seq) FROM events)", "work"),
         ("SELECT count(*) FROM done WHERE seq < 1 OR seq > (SELECT max(seq) FROM events)", "done"),
+        (
+            "SELECT count(*) FROM reused_bodies WHERE seq < 1 OR seq > (SELECT max(seq) FROM events)",
+            "the marks of bodies",
+        ),
     ];
     // Some of the index of identities are pending. Since each event was found, equal numbers say that none is twice.
     let pending = int(pending_count(connection)?);

@@ -23,7 +23,8 @@ macro_rules! columns {
          received_at_us, committed_at_us, digest, body_bytes, erased_at_us, revises, headers,
          (SELECT count FROM duplicates WHERE duplicates.seq = events.seq),
          (SELECT last_at_us FROM duplicates WHERE duplicates.seq = events.seq),
-         (SELECT count(*) FROM variants WHERE variants.seq = events.seq)"
+         (SELECT count(*) FROM variants WHERE variants.seq = events.seq),
+         (SELECT same_body_as FROM reused_bodies WHERE reused_bodies.seq = events.seq)"
     };
 }
 pub(super) use columns;
@@ -111,6 +112,7 @@ fn bare(row: &Row<'_>, registry: &Registry) -> rusqlite::Result<Event> {
             last_at: row::optional_time(row, 17)?,
         },
         conflicts: row.get(18)?,
+        same_body_as: row::optional_bytes(row, 19)?.map(EventId::from_bytes),
         deliveries: DeliveryTally::default(),
     })
 }

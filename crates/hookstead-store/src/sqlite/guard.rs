@@ -16,7 +16,7 @@ const STEPS_BETWEEN_LOOKS: i32 = 1_000;
 pub(super) const TIMEOUT: &str = "effect-timeout";
 
 /// Every table of this store. Their indexes are known by them.
-pub(super) const OWN_TABLES: [&str; 16] = [
+pub(super) const OWN_TABLES: [&str; 18] = [
     "attempts",
     "destinations",
     "done",
@@ -28,10 +28,12 @@ pub(super) const OWN_TABLES: [&str; 16] = [
     "migrations",
     "pending_identities",
     "redeliveries",
+    "reused_bodies",
     "runs",
     "sources",
     "store",
     "variants",
+    "watched_bodies",
     "work",
 ];
 

@@ -9,4 +9,5 @@ pub(super) const MIGRATIONS: &[Migration] = &[
         name: "deferred identities",
         sql: include_str!("migrations/0002_deferred_identities.sql"),
     },
+    Migration { number: 3, name: "body reuse", sql: include_str!("migrations/0003_body_reuse.sql") },
 ];

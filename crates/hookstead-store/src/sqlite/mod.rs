@@ -5,6 +5,7 @@
 
 mod accept;
 mod batch;
+mod body_reuse;
 mod check;
 mod checkpoint;
 mod claim;

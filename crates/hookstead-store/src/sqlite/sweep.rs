@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use hookstead_core::retention::SWEEP_STEP_MAX;
-use hookstead_core::{Delivery, RetentionRule, Seq, StateName, StoreError, Sweep, Swept, Timestamp};
+use hookstead_core::{
+    Delivery, Digest, RetentionRule, Seq, SourceNumber, StateName, StoreError, Sweep, Swept, Timestamp,
+};
 use rusqlite::{Connection, OptionalExtension};
 
 use super::batch::Batch;
@@ -23,6 +25,8 @@ const CLOCK_SLACK: Duration = Duration::from_hours(24);
 /// An event that a rule lets go.
 struct Expendable {
     seq: Seq,
+    source: SourceNumber,
+    digest: Digest,
     body_bytes: u64,
 }
 
@@ -102,6 +106,7 @@ impl Batch<'_> {
             })
             .and_then(|mut statement| statement.execute([int(event.seq.0)]))
             .map_err(writing("erase a body"))?;
+        self.forget_body(event.source, &event.digest, event.seq)?;
         let stats = &mut self.ledger.stats;
         stats.erased += 1;
         stats.body_bytes = stats.body_bytes.saturating_sub(event.body_bytes);
@@ -146,7 +151,8 @@ fn search(
     let mut statement = connection.prepare_cached(
         "SELECT seq, committed_at_us, source, body_bytes, erased_at_us IS NOT NULL,
             EXISTS (SELECT 1 FROM done WHERE done.seq = events.seq)
-                AND NOT EXISTS (SELECT 1 FROM work WHERE work.seq = events.seq)
+                AND NOT EXISTS (SELECT 1 FROM work WHERE work.seq = events.seq),
+            digest
          FROM events WHERE seq >= ?1 ORDER BY seq LIMIT ?2",
     )?;
     let mut rows = statement.query((int(from.0), EVENTS_LOOKED_AT_MAX))?;
@@ -164,7 +170,12 @@ fn search(
         let (source, is_erased): (u32, bool) = (row.get(2)?, row.get(4)?);
         let limit = if row.get(5)? { rule.finished_before } else { rule.unfinished_before };
         if source == rule.source.0 && !is_erased && limit.is_some_and(|limit| committed_at < limit) {
-            found.events.push(Expendable { seq, body_bytes: count(row.get(3)?) });
+            found.events.push(Expendable {
+                seq,
+                source: rule.source,
+                digest: row::digest(row, 6)?,
+                body_bytes: count(row.get(3)?),
+            });
         }
     }
     Ok(found)

@@ -198,6 +198,7 @@ impl Twins {
                     self.seen[2] += 1;
                     self.conflicts.extend(variant.map(|variant| (*event, variant)));
                 }
+                Outcome::BodyReused => panic!("none of these events looks out for its body"),
             }
         }
         written

@@ -3,6 +3,7 @@
 
 mod backend;
 mod backup;
+mod body_reuse;
 mod case;
 mod concurrency;
 mod damage;
@@ -54,6 +55,7 @@ fn main() -> ExitCode {
         })
     });
     let own = [
+        body_reuse::CASES,
         concurrency::CASES,
         damage::CASES,
         damaged_log::CASES,

@@ -132,6 +132,11 @@ CREATE TABLE redeliveries (
     state TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
 
+CREATE TABLE reused_bodies (
+    seq INTEGER PRIMARY KEY,
+    same_body_as BLOB NOT NULL
+) STRICT;
+
 CREATE TABLE runs (
     seq INTEGER NOT NULL,
     run TEXT NOT NULL,
@@ -180,6 +185,14 @@ CREATE TABLE variants (
     body BLOB,
     UNIQUE (seq, variant)
 ) STRICT;
+
+CREATE TABLE watched_bodies (
+    source INTEGER NOT NULL,
+    -- The first 16 bytes of the body's digest, which keeps the table small. A hit is compared with the event's.
+    digest_prefix BLOB NOT NULL,
+    seq INTEGER NOT NULL,
+    PRIMARY KEY (source, digest_prefix, seq)
+) STRICT, WITHOUT ROWID;
 
 CREATE TABLE work (
     seq INTEGER NOT NULL,

@@ -113,6 +113,7 @@ fn age(committed_at: &str, now: Timestamp) -> String {
 pub(in crate::cmd) fn state(event: &EventView) -> String {
     let mut parts = vec![if event.erased_at.is_some() { "erased".to_owned() } else { "stored".to_owned() }];
     parts.extend(deliveries(&event.deliveries));
+    parts.extend(event.same_body_as.as_ref().map(|_| "reused body".to_owned()));
     for (count, one, many) in
         [(event.duplicates, "duplicate", "duplicates"), (u64::from(event.conflicts), "conflict", "conflicts")]
     {

@@ -19,7 +19,7 @@ Examples:
 
 const JSON: &str = "\
 JSON: {\"id\", \"short_id\", \"seq\", \"source\", \"provider_event_id\", \"type\", \"account\", \"received_from\", \
-\"verified_by\", \"received_at\", \"committed_at\", \"digest\", \"bytes\", \"erased_at\", \"revises\", \"duplicates\", \
+\"verified_by\", \"received_at\", \"committed_at\", \"digest\", \"bytes\", \"erased_at\", \"revises\", \"same_body_as\", \"duplicates\", \
 \"last_duplicate_at\", \"conflicts\", \"deliveries\": {\"waiting\", \"leased\", \"done\", \"dead\", \"held\"}, \"answers\": \
 {\"stored\", \"duplicate\", \"conflict\"}, \"headers\": [{\"name\", \"value\"}]}. An id that is no text is null, and stands \
 in provider_event_id_base64. With --receipt: {\"event\", \"short_id\", \"outcome\", \"source\", \"provider_event_id\", \
@@ -114,6 +114,12 @@ fn facts(event: &EventView) -> Vec<(&'static str, String)> {
     }
     if let Some(first) = &event.revises {
         facts.push(("revises", first.clone()));
+    }
+    if let Some(first) = &event.same_body_as {
+        facts.push((
+            "body reused",
+            format!("same signed bytes as {first}, which came first under another id"),
+        ));
     }
     facts.push(("deliveries", tally));
     facts.push(("id", event.id.clone()));

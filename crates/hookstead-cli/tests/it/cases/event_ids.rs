@@ -1,9 +1,10 @@
 //! Theme event-ids: never blank, never cut, never guessed.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::case::{Case, text};
 use super::play::{play, play_with};
+use super::stage::Stage;
 
 #[test]
 fn b082_a_blank_id_is_no_id() {
@@ -32,7 +33,36 @@ fn b088_the_id_of_the_delivery_and_not_of_the_event_behind_it() {
 
 #[test]
 fn b091_an_id_that_is_not_signed() {
-    play("B091").ids(&["om-1", "om-2"]).refusals(&["id-missing"]);
+    let played = play("B091");
+    played.ids(&["om-1", "om-2"]).refusals(&["id-missing"]);
+    let [first, second] = played.events.as_slice() else { panic!("two events") };
+    assert_eq!(first["same_body_as"], Value::Null);
+    assert_eq!(second["same_body_as"], first["id"]);
+    let shown = played.stage.run(&["events", "show", "@"]);
+    let mark = format!("same signed bytes as {}", text(&first["id"]));
+    assert!(shown.stdout.contains(&mark), "{shown:?}");
+    let listed = played.stage.run(&["events", "list"]);
+    assert_eq!(listed.stdout.matches("reused body").count(), 1, "{listed:?}");
+}
+
+#[test]
+fn b091_refused_where_the_source_says_so() {
+    let case = Case::get("B091");
+    let mut sketch = case.sources().remove(0);
+    sketch["body_reuse"] = "refuse".into();
+    for store in ["files:records", "sqlite:hookstead.db"] {
+        let stage = Stage::at(case.now()).source(&sketch).store(&format!("url = \"{store}\"\n"));
+        let server = stage.serve();
+        let replies: Vec<_> = case
+            .requests()
+            .iter()
+            .map(|request| server.connect().exchange(&request.bytes).expect("an answer"))
+            .collect();
+        let statuses: Vec<_> = replies.iter().map(|reply| reply.status).collect();
+        assert_eq!(statuses, [202, 400, 409], "{replies:#?}");
+        assert_eq!(replies[2].json()["code"], "body-reused");
+        assert_eq!(server.admin().events().len(), 1);
+    }
 }
 
 #[test]

@@ -64,7 +64,7 @@ const OVERRIDES: &[Override] = &[
     Override {
         id: "B091",
         answers: &[(202, Stored), (400, Refused), (202, Stored)],
-        why: "said in words; the third is a new event",
+        why: "said in words; the third is a new event, with the mark of the first",
     },
     Override {
         id: "B093",

@@ -52,6 +52,9 @@ pub(crate) fn table(sketch: &Value) -> Table {
         let policy = if policy == "ack" { "hold" } else { &policy };
         lines.push(format!("on_conflict = {}", quoted(policy)));
     }
+    if let Some(rule) = sketch.take_text("body_reuse") {
+        lines.push(format!("body_reuse = {}", quoted(&rule)));
+    }
     if let Some(bytes) = sketch.take("max_body_bytes") {
         lines.push(format!("body = \"{bytes} B\""));
     }

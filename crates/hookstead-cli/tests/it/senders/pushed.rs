@@ -112,6 +112,7 @@ impl Received {
             erased_at: None,
             headers: RawHeaders::from_fields(fields),
             revises: None,
+            same_body_as: None,
             duplicates: Duplicates::default(),
             conflicts: 0,
             deliveries: DeliveryTally::default(),

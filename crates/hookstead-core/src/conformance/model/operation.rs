@@ -8,6 +8,7 @@ use proptest::prelude::{Just, Strategy, any};
 use proptest::{prop_oneof, sample};
 
 use crate::delivery::StateName;
+use crate::event::BodyReuse;
 use crate::query::Order;
 
 /// How many sources and destinations there are.
@@ -63,6 +64,7 @@ pub(super) enum Operation {
         id: u8,
         body: u8,
         comparison: Option<(u32, u8)>,
+        reuse: BodyReuse,
         to: Vec<u8>,
     },
     /// Accept an event of a source that was never registered: the batch must fail.
@@ -192,7 +194,14 @@ fn step() -> impl Strategy<Value = Step> {
 fn flood() -> impl Strategy<Value = Step> {
     let bodies = sample::subsequence((0..13).collect::<Vec<u8>>(), 1..=13);
     (name(), 0..IDS, bodies).prop_map(|(source, id, bodies)| {
-        let accept = |body| Operation::Accept { source, id, body, comparison: None, to: vec![0] };
+        let accept = |body| Operation::Accept {
+            source,
+            id,
+            body,
+            comparison: None,
+            reuse: BodyReuse::Ignore,
+            to: vec![0],
+        };
         Step::Batch(bodies.into_iter().map(accept).collect())
     })
 }
@@ -215,8 +224,21 @@ fn operation() -> impl Strategy<Value = Operation> {
 fn accept() -> impl Strategy<Value = Operation> {
     let body = prop_oneof![6 => 0..3_u8, 1 => 3..14_u8];
     let comparison = prop_oneof![3 => Just(None), 2 => (1..=2_u32, 0..2_u8).prop_map(Some)];
-    (name(), 0..IDS, body, comparison, names())
-        .prop_map(|(source, id, body, comparison, to)| Operation::Accept { source, id, body, comparison, to })
+    let reuse = prop_oneof![
+        3 => Just(BodyReuse::Ignore),
+        3 => Just(BodyReuse::Flag),
+        1 => Just(BodyReuse::Refuse),
+    ];
+    (name(), 0..IDS, body, comparison, reuse, names()).prop_map(
+        |(source, id, body, comparison, reuse, to)| Operation::Accept {
+            source,
+            id,
+            body,
+            comparison,
+            reuse,
+            to,
+        },
+    )
 }
 
 fn claim() -> impl Strategy<Value = Operation> {

@@ -6,7 +6,9 @@ use super::operation::{Events, IDS, Operation, Pick, Rule, Said, Token};
 use crate::attempt::Attempt;
 use crate::conformance::world::policy;
 use crate::delivery::StateName;
-use crate::event::{Acceptance, AcceptanceFacts, ComparisonDigest, ConflictState, Decision, Digest};
+use crate::event::{
+    Acceptance, AcceptanceFacts, BodyReuse, ComparisonDigest, ConflictState, Decision, Digest,
+};
 use crate::id::{DeliveryId, DestinationNumber, EventId, RedeliveryId, Seq, SourceNumber};
 use crate::identity::{Identity, IdentityKey, ProviderEventId, Scope};
 use crate::lease::{LeaseToken, Verdict};
@@ -56,10 +58,14 @@ impl<'a> Scribe<'a> {
 
     pub(super) fn write(&mut self, operation: &Operation) -> Write {
         match operation {
-            Operation::Accept { source, id, body, comparison, to } => {
-                self.accept(source_number(*source), *id, *body, *comparison, to)
+            Operation::Accept { source, id, body, comparison, reuse, to } => {
+                let facts = self.facts(*body, *comparison, *reuse, to);
+                self.accept(source_number(*source), *id, *body, facts)
             }
-            Operation::AcceptFromNowhere { id } => self.accept(NOWHERE, *id, 0, None, &[]),
+            Operation::AcceptFromNowhere { id } => {
+                let facts = self.facts(0, None, BodyReuse::Ignore, &[]);
+                self.accept(NOWHERE, *id, 0, facts)
+            }
             Operation::Claim { to, max, lease_for } => {
                 Write::Claim(Claim { destination: number(*to), max: *max, lease_for: *lease_for })
             }
@@ -101,19 +107,23 @@ impl<'a> Scribe<'a> {
         }
     }
 
-    fn accept(
-        &mut self,
-        source: SourceNumber,
-        id: u8,
-        body: u8,
-        comparison: Option<(u32, u8)>,
-        to: &[u8],
-    ) -> Write {
+    fn accept(&mut self, source: SourceNumber, id: u8, body: u8, facts: AcceptanceFacts) -> Write {
         let scope: &[u8] = if id + 1 == IDS { b"acct_1" } else { b"" };
         let id = ProviderEventId::new(format!("evt_{id}").into_bytes()).expect("a legal id");
         let identity = Identity { source, scope: Scope::new(scope).expect("a legal scope"), id };
+        let entropy = self.fresh_entropy();
+        Write::Accept(Box::new(Acceptance::new(&self.key, identity, bytes_of(body), facts, entropy)))
+    }
+
+    fn facts(
+        &self,
+        body: u8,
+        comparison: Option<(u32, u8)>,
+        body_reuse: BodyReuse,
+        to: &[u8],
+    ) -> AcceptanceFacts {
         let kinds = [Some("order.paid"), Some("user.new"), None];
-        let facts = AcceptanceFacts {
+        AcceptanceFacts {
             // Before the commit, as it is in life, and each body at its own time.
             received_at: self.now.minus(MICROSECOND * (1 + u32::from(body))),
             destinations: to.iter().map(|to| number(*to)).collect(),
@@ -126,9 +136,8 @@ impl<'a> Scribe<'a> {
                 rule_version,
                 digest: Digest::of(&[steady]),
             }),
-        };
-        let entropy = self.fresh_entropy();
-        Write::Accept(Box::new(Acceptance::new(&self.key, identity, bytes_of(body), facts, entropy)))
+            body_reuse,
+        }
     }
 
     fn fresh_entropy(&mut self) -> [u8; 10] {

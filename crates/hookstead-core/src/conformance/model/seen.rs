@@ -73,7 +73,9 @@ impl Seen {
             Outcome::Duplicate => "a duplicate",
             Outcome::Conflict { variant: Some(_) } => "a conflict",
             Outcome::Conflict { variant: None } => "a conflict beyond the maximum",
+            Outcome::BodyReused => "a body refused",
         });
+        self.note_if(receipt.same_body_as.is_some(), "a body flagged");
     }
 
     fn redelivery(&mut self, redelivery: &Redelivery) {

@@ -35,6 +35,7 @@ pub(super) fn outgoing_with(headers: &[(&str, &[u8])], body: impl AsRef<[u8]>) -
         erased_at: None,
         headers: RawHeaders::from_fields(headers.iter().copied()),
         revises: None,
+        same_body_as: None,
         duplicates: Duplicates::default(),
         conflicts: 0,
         deliveries: DeliveryTally::default(),
