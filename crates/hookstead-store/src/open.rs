@@ -206,6 +206,13 @@ pub enum OpenError {
         /// The log.
         wal: PathBuf,
     },
+    /// The log is that of another database.
+    ForeignLog {
+        /// The database.
+        path: PathBuf,
+        /// The log.
+        wal: PathBuf,
+    },
     /// The folder lies on another machine.
     NetworkFileSystem {
         /// The folder.
@@ -269,6 +276,7 @@ impl OpenError {
             | Self::Foreign { .. }
             | Self::ForeignFolder { .. }
             | Self::OrphanedLog { .. } => Some(StartStep::Format),
+            Self::ForeignLog { .. } => Some(StartStep::Log),
             Self::Setting { .. } => Some(StartStep::Settings),
             Self::Unfit { .. } => Some(StartStep::WriteProbe),
             Self::Damaged { step, .. } | Self::Io { step, .. } | Self::Database { step, .. } => *step,
@@ -303,6 +311,9 @@ impl OpenError {
                 path.display(),
                 wal.display()
             ),
+            Self::ForeignLog { path, wal } => {
+                format!("the log `{}` belongs to another database than `{}`", wal.display(), path.display())
+            }
             Self::NetworkFileSystem { path, kind } => format!(
                 "`{}` lies on a network file system ({kind}), where locks and syncs cannot be trusted",
                 path.display()
@@ -329,6 +340,7 @@ impl OpenError {
             Self::Unfit { .. } => "use a local disk, or `sqlite:PATH`",
             Self::Changed { .. } => "run that build",
             Self::OrphanedLog { .. } => "put the database back, or move the log away",
+            Self::ForeignLog { .. } => "put its own log beside the database, or restore a backup",
             Self::NetworkFileSystem { .. } => "use a local disk",
             Self::Damaged { .. } => "run `hookstead store check`, or restore a backup",
             Self::Setting { .. } => "the disk or file system cannot carry a store: use another one",

@@ -3,7 +3,7 @@
 //! beginning again and never grows. Nothing here ever cuts the log: a commit then overwrites blocks that
 //! the disk has written before.
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -27,6 +27,8 @@ const PAUSE: Duration = Duration::from_millis(20);
 pub(super) struct Log {
     /// Frames in the log at the newest commit.
     frames: AtomicU32,
+    /// Something was moved into the database since somebody asked: the next commit may begin the log anew.
+    moved: AtomicBool,
     /// So many make a checkpoint worth it.
     frames_worth: u32,
     /// One checkpoint at a time: SQLite would answer the second one that it is busy, without waiting.
@@ -55,6 +57,7 @@ impl Log {
     pub(super) fn new(frames_max: u32) -> Self {
         Self {
             frames: AtomicU32::new(0),
+            moved: AtomicBool::new(true),
             frames_worth: FRAMES_WORTH.min(frames_max / 4),
             running: Mutex::new(()),
             wanted: Mutex::default(),
@@ -65,6 +68,11 @@ impl Log {
     /// Frames in the log.
     pub(super) fn frames(&self) -> u32 {
         self.frames.load(Ordering::Acquire)
+    }
+
+    /// Whether something was moved into the database since the last time that this was asked.
+    pub(super) fn take_moved(&self) -> bool {
+        self.moved.swap(false, Ordering::AcqRel)
     }
 
     /// Has the number of frames kept up to date by the commits of `connection`.
@@ -90,6 +98,7 @@ impl Log {
         match connection.wal_checkpoint_v2(Some(c"main"), CheckpointMode::RESTART) {
             Ok(_) => {
                 self.frames.store(0, Ordering::Release);
+                self.moved.store(true, Ordering::Release);
                 Ok(Reset::Done)
             }
             Err(error) => match writing("reset the write-ahead log")(error) {
@@ -103,7 +112,10 @@ impl Log {
     pub(super) fn checkpoint(&self, connection: &Connection) -> Result<(), StoreError> {
         let _running = lock(&self.running);
         match connection.wal_checkpoint_v2(Some(c"main"), CheckpointMode::PASSIVE) {
-            Ok(_) => Ok(()),
+            Ok(_) => {
+                self.moved.store(true, Ordering::Release);
+                Ok(())
+            }
             Err(error) => Err(writing("checkpoint")(error)),
         }
     }

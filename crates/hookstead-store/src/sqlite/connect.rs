@@ -1,6 +1,7 @@
 //! Connections and their settings: how a writer, a reader and a checkpointer are opened, and that the
 //! settings which durability rests on are read back. It knows no table.
 
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -102,6 +103,18 @@ impl Target {
         Ok(connection)
     }
 
+    /// A connection that reads the database as if there were no log. Only for a moment in which nobody writes: it takes
+    /// no lock.
+    pub(super) fn without_log(&self) -> rusqlite::Result<Connection> {
+        let flags =
+            OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let uri = format!("file:{}?immutable=1", percent_encoded(self.path.as_os_str().as_bytes()));
+        match &self.vfs {
+            None => Connection::open_with_flags(uri, flags),
+            Some(vfs) => Connection::open_with_flags_and_vfs(uri, flags, vfs.as_str()),
+        }
+    }
+
     fn open(&self, access: OpenFlags, cache_kib: i64) -> rusqlite::Result<Connection> {
         let flags = access | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = match &self.vfs {
@@ -119,6 +132,14 @@ impl Target {
         connection.execute_batch(&format!("PRAGMA mmap_size = 0; PRAGMA cache_size = -{cache_kib};"))?;
         Ok(connection)
     }
+}
+
+/// A path within a URI.
+fn percent_encoded(path: &[u8]) -> String {
+    let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"/-._~".contains(byte);
+    let encoded =
+        |byte: &u8| if is_plain(byte) { char::from(*byte).to_string() } else { format!("%{byte:02X}") };
+    path.iter().map(encoded).collect()
 }
 
 /// A setting that did not hold, and what it was instead.
@@ -151,6 +172,26 @@ pub(super) fn check_journal_mode(connection: &Connection) -> rusqlite::Result<Op
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn f5_a_connection_that_does_not_write_as_promised_is_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let connection = Connection::open(folder.path().join("events.db")).unwrap();
+        let told = |connection: &Connection| check_writer(connection).unwrap().map(|NotKept(what, _)| what);
+        for (pragmas, expected) in [
+            ("PRAGMA journal_mode = WAL; PRAGMA synchronous = EXTRA", None),
+            ("PRAGMA synchronous = FULL", Some("synchronous = EXTRA")),
+            ("PRAGMA synchronous = EXTRA; PRAGMA journal_mode = DELETE", Some("journal_mode = WAL")),
+        ] {
+            connection.execute_batch(pragmas).unwrap();
+            assert_eq!(told(&connection), expected, "{pragmas}");
+        }
+    }
+
+    #[test]
+    fn a_path_in_a_uri_names_nothing_but_itself() {
+        assert_eq!(percent_encoded("/a b/ä?x=1#y%.db".as_bytes()), "/a%20b/%C3%A4%3Fx%3D1%23y%25.db");
+    }
 
     #[test]
     fn a_cap_is_whole_frames() {

@@ -6,7 +6,8 @@ use super::connect::{NotKept, Target, check_journal_mode};
 use super::create::{database_error, io_error};
 use super::files::wal_path;
 use super::open::{
-    check_library, damaged, is_ours, read_schema, refuse_damaged_log, refuse_orphan, spot_check, sync_folders,
+    check_library, damaged, is_ours, read_schema, refuse_damaged_log, refuse_foreign_log, refuse_orphan,
+    spot_check, sync_folders,
 };
 use crate::fs::Fs;
 use crate::lock::{self, Seen, lock_path};
@@ -59,6 +60,10 @@ fn examine_ours(
     let target = Target::of(path, options);
     let reader = target.reader().map_err(|error| database_error("read the database", error))?;
     steps.say(read_schema(path, &reader)?);
+    if !seen.is_alive() {
+        steps.begin(StartStep::Log);
+        refuse_foreign_log(&target, &reader, &wal_path(path))?;
+    }
     // SQLite has read the log now; from here on a server may start.
     drop(seen);
     steps.begin(StartStep::Settings);

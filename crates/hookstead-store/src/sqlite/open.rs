@@ -101,7 +101,10 @@ fn open_locked(
         steps.begin(StartStep::Log);
         refuse_damaged_log(fs, path, &wal)?;
         steps.begin(StartStep::Format);
-        steps.say(check_schema(&target)?);
+        let reader = target.reader().map_err(|error| database_error("read the database", error))?;
+        steps.say(read_schema(path, &reader)?);
+        steps.begin(StartStep::Log);
+        refuse_foreign_log(&target, &reader, &wal)?;
     } else {
         refuse_orphan(fs, path, &wal)?;
         create::database(fs, &target, options.identity_key, now)?;
@@ -277,13 +280,20 @@ pub(super) fn refuse_damaged_log(fs: &dyn Fs, path: &Path, wal: &Path) -> Result
     }
 }
 
-/// Which schema the database has, in words, if it is one of ours.
-fn check_schema(target: &Target) -> Result<String, OpenError> {
-    let reader = target.reader().map_err(|error| database_error("read the database", error))?;
-    read_schema(&target.path, &reader)
+/// SQLite takes whatever log lies beside a database for its own, and puts another one's pages into it. Each database has
+/// a key of its own, in a page that every filling of the log begins with.
+pub(super) fn refuse_foreign_log(target: &Target, reader: &Connection, wal: &Path) -> Result<(), OpenError> {
+    // A checkpoint that a power cut ended may leave a database that cannot be read without its log: then nothing is known.
+    let alone = target.without_log().map_err(reading("open the database without its log"));
+    let Ok(alone) = alone.and_then(|alone| key_bytes(&alone)) else { return Ok(()) };
+    let through = key_bytes(reader).map_err(|error| store_error("read the database", error))?;
+    if through == alone {
+        return Ok(());
+    }
+    Err(OpenError::ForeignLog { path: target.path.clone(), wal: wal.to_owned() })
 }
 
-/// The same by a connection that is open.
+/// Which schema the database has, in words, if it is one of ours.
 pub(super) fn read_schema(path: &Path, reader: &Connection) -> Result<String, OpenError> {
     let applied = schema::applied(reader, MIGRATIONS).map_err(|error| refused(path, error))?;
     Ok(format!("a database of ours, schema {applied} of {}", MIGRATIONS.len()))
@@ -302,9 +312,12 @@ pub(super) fn refused(path: &Path, error: SchemaError) -> OpenError {
 }
 
 pub(super) fn identity_key(connection: &Connection) -> Result<IdentityKey, StoreError> {
+    key_bytes(connection).map(|key| IdentityKey::from_bytes(&key))
+}
+
+fn key_bytes(connection: &Connection) -> Result<[u8; 32], StoreError> {
     connection
         .query_row("SELECT identity_key FROM store", [], |row| row::bytes(row, 0))
-        .map(|key| IdentityKey::from_bytes(&key))
         .map_err(reading("read the key of the identities"))
 }
 

@@ -261,8 +261,9 @@ impl Writer {
         Ok(Transacted::Committed(answers))
     }
 
+    /// Where the log may begin anew with this transaction, too: a filling begins with the page that says whose it is.
     fn write_barrier(&self, connection: &Connection) -> Result<(), StoreError> {
-        if !self.barrier_due {
+        if !self.log.take_moved() && !self.barrier_due {
             return Ok(());
         }
         connection

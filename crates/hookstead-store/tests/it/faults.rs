@@ -131,7 +131,8 @@ fn sweep(call: &str, injected: &str) -> String {
     letters
 }
 
-fn can_inject() -> bool {
+/// Whether `strace` is there and may trace.
+pub(crate) fn can_inject() -> bool {
     let mut traced = Command::new("strace");
     traced.args(["-o", "/dev/null", "true"]).stderr(Stdio::null());
     traced.status().is_ok_and(|status| status.success())

@@ -11,9 +11,12 @@ mod damaged_log;
 mod durability;
 mod effects;
 mod faults;
+mod faulty;
 mod files;
+mod findings;
 mod fixtures;
 mod flips;
+mod foreign_log;
 mod identities;
 mod open;
 mod read_only;
@@ -34,6 +37,9 @@ use backend::{SMALL_FLUSHES, Sqlite};
 
 fn main() -> ExitCode {
     if let Some(code) = faults::child() {
+        return code;
+    }
+    if let Some(code) = findings::child() {
         return code;
     }
     if files::child() {
@@ -61,7 +67,9 @@ fn main() -> ExitCode {
         damaged_log::CASES,
         durability::CASES,
         effects::CASES,
+        findings::CASES,
         flips::CASES,
+        foreign_log::CASES,
         identities::CASES,
         open::CASES,
         read_only::CASES,
@@ -82,6 +90,7 @@ fn main() -> ExitCode {
             .chain(model)
             .chain(own)
             .chain(faults::trials())
+            .chain(findings::trials())
             .chain(files::trials())
             .chain(fixtures::trials())
             .chain(backup::trials())

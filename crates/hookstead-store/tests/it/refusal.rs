@@ -1,18 +1,16 @@
 //! What is refused at the start, in words that help, and that nothing of it is written to.
 
-use std::ffi::OsString;
-use std::io;
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use hookstead_core::{Outcome, StoreError, Sweep, Write};
-use hookstead_store::fs::{FileFacts, FileSystem, Fs, FsFile, FsVolume};
-use hookstead_store::{OpenError, OpenOptions, OsFs, open};
+use hookstead_store::fs::FileSystem;
+use hookstead_store::{OpenError, OpenOptions, open};
 use rusqlite::Connection;
 
 use crate::backend::{Folder, OPENED_AT, options};
 use crate::case::cases;
+use crate::faulty::Faulty;
 use crate::scene::{accept, register, try_accept};
 
 cases!("refusal":
@@ -113,63 +111,6 @@ fn a_log_without_its_database_is_refused() {
     std::fs::remove_file(folder.database()).expect("it is there");
     let refused = check_untouched(&folder);
     assert!(matches!(refused, OpenError::OrphanedLog { .. }), "{refused}");
-}
-
-/// The real disk, but for what it is told to say.
-#[derive(Debug, Default)]
-pub(crate) struct Faulty {
-    pub(crate) poses_as: Option<FileSystem>,
-    pub(crate) sync_dir: bool,
-    pub(crate) evict: bool,
-    pub(crate) free: Option<Arc<AtomicU64>>,
-}
-
-impl Fs for Faulty {
-    fn create_dir(&self, dir: &Path) -> io::Result<()> {
-        OsFs.create_dir(dir)
-    }
-    fn create_new(&self, file: &Path) -> io::Result<Box<dyn FsFile>> {
-        OsFs.create_new(file)
-    }
-    fn open_or_create(&self, file: &Path) -> io::Result<Box<dyn FsFile>> {
-        OsFs.open_or_create(file)
-    }
-    fn open_read(&self, file: &Path) -> io::Result<Box<dyn FsFile>> {
-        OsFs.open_read(file)
-    }
-    fn facts(&self, path: &Path) -> io::Result<Option<FileFacts>> {
-        OsFs.facts(path)
-    }
-    fn list(&self, dir: &Path) -> io::Result<Vec<OsString>> {
-        OsFs.list(dir)
-    }
-    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        OsFs.rename(from, to)
-    }
-    fn hard_link(&self, file: &Path, name: &Path) -> io::Result<()> {
-        OsFs.hard_link(file, name)
-    }
-    fn remove(&self, file: &Path) -> io::Result<()> {
-        OsFs.remove(file)
-    }
-    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
-        if self.sync_dir { Err(io::Error::other("EIO")) } else { OsFs.sync_dir(dir) }
-    }
-    fn evict(&self, file: &Path) -> io::Result<()> {
-        if self.evict { Err(io::Error::other("EIO")) } else { OsFs.evict(file) }
-    }
-    fn free_bytes(&self, dir: &Path) -> io::Result<u64> {
-        match &self.free {
-            Some(free) => Ok(free.load(Ordering::SeqCst)),
-            None => OsFs.free_bytes(dir),
-        }
-    }
-    fn file_system(&self, dir: &Path) -> io::Result<FileSystem> {
-        self.poses_as.map_or_else(|| OsFs.file_system(dir), Ok)
-    }
-    fn volume(&self, dir: &Path) -> io::Result<Option<Box<dyn FsVolume>>> {
-        OsFs.volume(dir)
-    }
 }
 
 fn open_on(folder: &Folder, fs: Faulty) -> OpenError {

@@ -11,7 +11,7 @@ use rusqlite::Connection;
 
 use crate::backend::{Folder, OPENED_AT, options};
 use crate::case::cases;
-use crate::refusal::Faulty;
+use crate::faulty::Faulty;
 use crate::scene::{accept, register};
 
 cases!("start":
