@@ -44,6 +44,7 @@ pub(crate) enum Verb {
     Replay(cmd::Replay),
     Sign(cmd::Sign),
     Providers(cmd::ProvidersArgs),
+    Doctor(cmd::Doctor),
     Store(cmd::StoreArgs),
     Config(cmd::ConfigArgs),
     Token(cmd::TokenArgs),

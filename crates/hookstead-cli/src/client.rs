@@ -217,7 +217,8 @@ async fn ask_here(api: &LocalApi, url: &Url, call: &Call<'_>) -> Result<(StatusC
     Ok(api.answer(call.method.clone(), &target, body).await?)
 }
 
-fn token(data: &Path) -> Result<Option<String>> {
+/// The token of the environment, else of the data folder, if there is one.
+pub(crate) fn token(data: &Path) -> Result<Option<String>> {
     match std::env::var(TOKEN_VARIABLE) {
         Ok(token) if !token.is_empty() => return Ok(Some(token)),
         _ => {}

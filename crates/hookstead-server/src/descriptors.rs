@@ -5,10 +5,30 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use crate::config::LimitsConfig;
 use crate::limits::{ADMIN_CONNECTIONS_MAX, DESCRIPTORS_BESIDE};
 
+/// File handles of this process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OpenFiles {
+    /// As many as the connections of the limits and everything beside them need.
+    pub needed: u64,
+    /// As many as the system gives, once a server has raised its own limit; `None`: as many as it wants.
+    pub max: Option<u64>,
+}
+
+/// How many files a server with these limits needs and could get, asked of this process.
+pub fn open_files(limits: &LimitsConfig) -> OpenFiles {
+    let limit = getrlimit(Resource::Nofile);
+    let needed = needed(limits);
+    OpenFiles { needed, max: target(limit.current, limit.maximum, needed).or(limit.current) }
+}
+
+fn needed(limits: &LimitsConfig) -> u64 {
+    (limits.connections + ADMIN_CONNECTIONS_MAX + DESCRIPTORS_BESIDE) as u64
+}
+
 /// Raises this process's own limit as far as its connections need and as the system allows, and warns where that is
 /// not enough: connections above it are not lost, they wait until others end.
 pub(crate) fn provide(limits: &LimitsConfig) {
-    let needed = (limits.connections + ADMIN_CONNECTIONS_MAX + DESCRIPTORS_BESIDE) as u64;
+    let needed = needed(limits);
     let limit = getrlimit(Resource::Nofile);
     let Some(target) = target(limit.current, limit.maximum, needed) else { return };
     let raised = setrlimit(Resource::Nofile, Rlimit { current: Some(target), maximum: limit.maximum });

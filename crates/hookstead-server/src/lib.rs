@@ -26,6 +26,7 @@ pub mod telemetry;
 pub mod tokens;
 
 pub use config::Config;
+pub use descriptors::{OpenFiles, open_files};
 pub use intake::{IntakeOptions, intake};
 pub use open::{answers, open_inbox};
 pub use owed::owed;

@@ -147,6 +147,11 @@ impl Seen {
         }
     }
 
+    /// Whether a process has the store open of which nothing is known: it is in the way of a server, and none itself.
+    pub(crate) fn is_unknown(&self) -> bool {
+        matches!(self, Self::Alive(None))
+    }
+
     /// Whether a process has the store open.
     pub(crate) fn is_alive(&self) -> bool {
         matches!(self, Self::Alive(_))

@@ -26,6 +26,7 @@
 //! it knows nothing of HTTP serving.
 
 mod clock;
+mod clock_skew;
 mod commit;
 mod conflict;
 mod consume;
@@ -49,6 +50,7 @@ mod tail;
 mod work;
 
 pub use clock::SystemClock;
+pub use clock_skew::SkewFacts;
 pub use commit::{CommitLimits, GatherAnswers, Health, News, gather_answers};
 pub use conflict::ConflictError;
 pub use consume::{Consume, ConsumeError, Consumer, Delivered};

@@ -118,7 +118,13 @@ fn authenticate(source: &Source, incoming: &Incoming<'_>, wall: Timestamp) -> Re
     if let Some(answer) = verifier.handshake(&request) {
         return Ok(Authenticated::Handshake(answer));
     }
-    let verified = verifier.verify(&request, wall.as_micros()).map_err(Refusal::Rejected)?;
+    let verified = verifier.verify(&request, wall.as_micros()).map_err(|rejection| {
+        source.clock_skew().refused(rejection.reason);
+        Refusal::Rejected(rejection)
+    })?;
+    if let Some(skew) = verified.skew_micros() {
+        source.clock_skew().verified(skew);
+    }
     if let Some(answer) = verified.handshake() {
         return Ok(Authenticated::Handshake(answer));
     }

@@ -5,6 +5,8 @@ use std::sync::{Arc, OnceLock};
 use hookstead_core::{BodyReuse, SourceName, SourceNumber};
 use hookstead_verify::{IdentityRule, Processor, Provider, Secret, Verifier, VerifierError, VerifyOptions};
 
+use crate::clock_skew::{ClockSkew, SkewFacts};
+
 /// The largest body of a source whose provider and configuration say nothing else, in bytes.
 pub const BODY_BYTES_MAX: u64 = 1024 * 1024;
 
@@ -15,6 +17,7 @@ pub struct Source {
     way: Way,
     options: SourceOptions,
     number: OnceLock<SourceNumber>,
+    skew: Arc<ClockSkew>,
 }
 
 /// Header fields that are secrets of the sender's, whatever the provider.
@@ -120,6 +123,7 @@ impl Source {
             way: Way::Verified(Box::new(Verified::new(verifier))),
             options,
             number: OnceLock::new(),
+            skew: Arc::default(),
         })
     }
 
@@ -136,7 +140,7 @@ impl Source {
     ) -> Result<Self, VerifierError> {
         let verifier = Verifier::awaiting_secret(provider, options.verify.clone())?;
         let way = Way::Verified(Box::new(Verified { is_open: true, ..Verified::new(verifier) }));
-        Ok(Self { name, way, options, number: OnceLock::new() })
+        Ok(Self { name, way, options, number: OnceLock::new(), skew: Arc::default() })
     }
 
     /// Whether the provider has still to hand over the secret.
@@ -149,13 +153,14 @@ impl Source {
         let provider = self.provider().ok_or_else(|| VerifierError::NoHandover(self.name.to_string()))?;
         let secrets = std::slice::from_ref(secret);
         let source = Self::new(self.name.clone(), provider.clone(), secrets, self.options.clone())?;
-        Ok(Self { number: self.number.clone(), ..source })
+        Ok(Self { number: self.number.clone(), skew: Arc::clone(&self.skew), ..source })
     }
 
     /// A source that only [`Inbox::record`](crate::Inbox::record) can write to: no request is ever accepted
     /// by it, and whoever calls answers for where the events come from.
     pub fn recorded(name: SourceName) -> Self {
-        Self { name, way: Way::Recorded, options: SourceOptions::default(), number: OnceLock::new() }
+        let (options, number) = (SourceOptions::default(), OnceLock::new());
+        Self { name, way: Way::Recorded, options, number, skew: Arc::default() }
     }
 
     /// The source's name.
@@ -190,6 +195,15 @@ impl Source {
     /// The store's number of the source; `None` before the store knows it.
     pub fn number(&self) -> Option<SourceNumber> {
         self.number.get().copied()
+    }
+
+    /// How far the signed times of its requests were from their arrival, since the source was configured.
+    pub fn skew(&self) -> SkewFacts {
+        self.skew.facts()
+    }
+
+    pub(crate) fn clock_skew(&self) -> &ClockSkew {
+        &self.skew
     }
 
     pub(crate) fn verifier(&self) -> Option<&Verifier> {

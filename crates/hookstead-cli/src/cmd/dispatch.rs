@@ -4,8 +4,8 @@ use anyhow::Result;
 
 use crate::cli::{Cli, Verb};
 use crate::cmd::{
-    completions, config, deliveries, demo, destinations, events, overview, providers, redeliveries, replay,
-    send, serve, sign, sources, store, tail, token,
+    completions, config, deliveries, demo, destinations, doctor, events, overview, providers, redeliveries,
+    replay, send, serve, sign, sources, store, tail, token,
 };
 
 /// Runs the verb; without one, prints the overview.
@@ -24,6 +24,7 @@ pub(crate) fn run(cli: &Cli) -> Result<()> {
         Some(Verb::Destinations(args)) => destinations::run(args),
         Some(Verb::Tail(args)) => tail::run(args),
         Some(Verb::Providers(args)) => providers::run(args),
+        Some(Verb::Doctor(args)) => doctor::run(args),
         Some(Verb::Store(args)) => store::run(args),
         Some(Verb::Config(args)) => config::run(args),
         Some(Verb::Token(args)) => token::run(args),

@@ -3,7 +3,7 @@
 use crate::terminal::Terminal;
 
 /// Every verb, as it is typed. A verb that is missing here fails the first test.
-const VERBS: [&str; 51] = [
+const VERBS: [&str; 52] = [
     "",
     "serve",
     "demo",
@@ -44,6 +44,7 @@ const VERBS: [&str; 51] = [
     "providers show",
     "providers check",
     "providers test",
+    "doctor",
     "store",
     "store check",
     "store backup",

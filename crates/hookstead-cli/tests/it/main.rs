@@ -14,6 +14,7 @@ mod delivery_kills;
 mod demo;
 mod destinations;
 mod disk_faults;
+mod doctor;
 mod failstop;
 mod framing;
 mod full_disk;

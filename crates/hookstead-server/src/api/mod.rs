@@ -7,6 +7,8 @@ mod decision;
 mod deliveries;
 mod delivery_view;
 mod destinations;
+mod doctor;
+mod doctor_view;
 mod error;
 mod events;
 mod guard;

@@ -15,9 +15,10 @@ use super::hosts::Hosts;
 use super::places::Places;
 use super::waiting::Waiting;
 use super::{
-    claim, conflicts, deliveries, destinations, events, guard, health, leases, redeliveries, reload, runs,
-    sources, stats, tail,
+    claim, conflicts, deliveries, destinations, doctor, events, guard, health, leases, redeliveries, reload,
+    runs, sources, stats, tail,
 };
+use crate::config::LimitsConfig;
 use crate::listen::Stop;
 use crate::problem::Problem;
 use crate::run::Reloader;
@@ -43,6 +44,7 @@ pub(crate) struct Api {
     pub(crate) stop: watch::Receiver<Stop>,
     /// Where the intake listens.
     pub(crate) intake: SocketAddr,
+    pub(crate) limits: LimitsConfig,
     /// How providers reach it, if that is another address.
     pub(crate) public_url: Option<String>,
 }
@@ -79,6 +81,7 @@ pub(crate) fn router(api: Arc<Api>) -> Router {
         .route("/v1/conflicts", get(conflicts::list))
         .route("/v1/sources", get(sources::list))
         .route("/v1/stats", get(stats::show))
+        .route("/v1/doctor", get(doctor::show))
         .fallback(async || ApiError::from(Problem::NotFound))
         .method_not_allowed_fallback(async || ApiError::from(Problem::Method))
         .layer(from_fn_with_state(api.clone(), guard::guard))

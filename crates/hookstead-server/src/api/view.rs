@@ -14,6 +14,7 @@ pub use super::delivery_view::{
     AttemptView, DecisionView, DeliveriesView, DeliveryView, DestinationView, DestinationsView, NewDecision,
     NewEventRedelivery, NewRedelivery, RedeliveriesView, RedeliveryView, ReloadView, TailLine,
 };
+pub use super::doctor_view::{DoctorView, FindingView, OpenFilesView, SourceClockView};
 pub use super::lease_view::{
     ExtendedView, LeaseOutcome, LeaseResult, LeaseView, LeasesView, SettleBatch, SettleDetails, SettleItem,
     SettledView,

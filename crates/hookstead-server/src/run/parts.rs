@@ -197,6 +197,7 @@ pub(super) fn api(
         health: inbox.health(),
         stop: shared.intake_stop,
         intake: addresses.intake,
+        limits: config.limits,
         public_url: config.server.public_url.clone(),
     }
 }

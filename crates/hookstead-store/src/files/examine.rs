@@ -29,6 +29,9 @@ pub(crate) fn examine(path: &Path, options: &OpenOptions, steps: &mut Steps) -> 
     steps.begin(StartStep::Lock);
     let lock_file = lock_path(&root);
     let seen = lock::look(fs, &lock_file).map_err(io_error("lock", &lock_file))?;
+    if seen.is_unknown() {
+        return Err(OpenError::Locked { path: root, owner: None });
+    }
     steps.say(seen.words());
     steps.begin(StartStep::WriteProbe);
     let disk = disk_of(&options.fs, &root, &found)?;

@@ -25,6 +25,9 @@ pub(crate) fn examine(path: &Path, options: &OpenOptions, steps: &mut Steps) -> 
     steps.begin(StartStep::Lock);
     let lock_file = lock_path(&path);
     let seen = lock::look(fs, &lock_file).map_err(io_error("lock", &lock_file))?;
+    if seen.is_unknown() {
+        return Err(OpenError::Locked { path, owner: None });
+    }
     steps.say(seen.words());
     steps.begin(StartStep::Format);
     if is_ours(fs, &path)? {
@@ -74,6 +77,7 @@ fn examine_ours(
     steps.say("WAL; synchronous=EXTRA is set and read back by whoever writes");
     steps.begin(StartStep::Integrity);
     spot_check(&reader, options.spot_check_events).map_err(|error| damaged(path, error))?;
+    steps.skip(StartStep::Identities, "only a start reads them");
     steps.begin(StartStep::WriteProbe);
     // A file that cannot be opened for writing is no store for a server, whatever its folder takes.
     fs.open_or_create(path).map(drop).map_err(io_error("open to write", path))?;

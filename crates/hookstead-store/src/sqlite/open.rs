@@ -147,6 +147,7 @@ fn start(
     let identity_key = identity_key(&connection).map_err(failed)?;
     spot_check(&connection, options.spot_check_events).map_err(|error| damaged(&target.path, error))?;
     let ledger = Ledger::load(&connection).map_err(failed)?;
+    steps.begin(StartStep::Identities);
     let identity_flush = options.identity_flush;
     let identities =
         identities::load(&connection, identity_flush).map_err(|error| damaged(&target.path, error))?;

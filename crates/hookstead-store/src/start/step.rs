@@ -19,6 +19,8 @@ pub enum StartStep {
     Log,
     /// The settings that durability rests on hold.
     Settings,
+    /// The index of the identities is read, and what the last process did not write of it is known again.
+    Identities,
     /// The records are brought in line with the log.
     Records,
     /// The newest events match their digests.
@@ -40,6 +42,7 @@ impl StartStep {
         Self::Log,
         Self::Settings,
         Self::Integrity,
+        Self::Identities,
         Self::WriteProbe,
         Self::Folders,
     ];
@@ -66,6 +69,7 @@ impl StartStep {
             Self::PageCache => "page-cache",
             Self::Log => "log",
             Self::Settings => "settings",
+            Self::Identities => "identities",
             Self::Records => "records",
             Self::Integrity => "integrity",
             Self::WriteProbe => "write-probe",
@@ -83,6 +87,9 @@ impl StartStep {
             Self::PageCache => "synced and dropped, so that what is read comes from the disk",
             Self::Log => "whole",
             Self::Settings => "WAL, synchronous=EXTRA, read back",
+            Self::Identities => {
+                "every identity is found again, also those that wait to be written to the index"
+            }
             Self::Records => "in line with the log",
             Self::Integrity => "the newest events match their digests",
             Self::WriteProbe => "a write was committed and read back",

@@ -52,7 +52,7 @@ impl Steps {
     pub(crate) fn fail(&mut self, error: &OpenError) {
         self.change(|finding| {
             let name = std::mem::take(&mut finding.name);
-            *finding = Finding::failed(name, error.reason(), error.fix());
+            *finding = Finding::failed(name, with_causes(error), error.fix());
         });
     }
 
@@ -67,6 +67,20 @@ impl Steps {
             change(finding);
         }
     }
+}
+
+/// Why, and what stands behind that.
+fn with_causes(error: &OpenError) -> String {
+    let mut said = error.reason();
+    let mut cause = std::error::Error::source(error);
+    while let Some(behind) = cause {
+        let text = behind.to_string();
+        if !said.contains(&text) {
+            said = format!("{said}: {text}");
+        }
+        cause = behind.source();
+    }
+    said
 }
 
 #[cfg(test)]

@@ -160,8 +160,12 @@ impl Project {
 
     /// Runs a verb of the binary to its end, with this project's configuration.
     pub(crate) fn run(&self, arguments: &[&str]) -> Printed {
-        let mut command = Command::new(BINARY);
-        command.args(arguments).arg("--config").arg(self.write_config());
+        self.run_under(Command::new("env"), arguments)
+    }
+
+    /// The same as the last arguments of another program's command, which runs it.
+    pub(crate) fn run_under(&self, mut command: Command, arguments: &[&str]) -> Printed {
+        command.arg(BINARY).args(arguments).arg("--config").arg(self.write_config());
         self.set_environment(&mut command);
         let output = command.stdin(Stdio::null()).output().expect("the binary starts");
         Printed {

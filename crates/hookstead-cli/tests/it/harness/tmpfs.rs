@@ -50,6 +50,14 @@ impl Tmpfs {
         enter
     }
 
+    /// From now on nothing can be written to it, by root neither.
+    pub(crate) fn make_read_only(&self) {
+        let mut mount = self.enter();
+        mount.args(["mount", "-o", "remount,ro"]).arg(self.path());
+        let mounted = mount.output().expect("a program starts");
+        assert!(mounted.status.success(), "{}", String::from_utf8_lossy(&mounted.stderr));
+    }
+
     /// Fills it with a file up to the last byte.
     pub(crate) fn fill(&self) {
         let mut file = File::create(self.ballast()).expect("a new file");
