@@ -55,7 +55,8 @@ fn print_table(done: &[Done]) {
 }
 
 fn format() -> Result<()> {
-    check(&mut cargo(&["fmt", "--all", "--check"]))
+    check(&mut cargo(&["fmt", "--all", "--check"]))?;
+    check(&mut cargo(&["fmt", "--manifest-path", "fuzz/Cargo.toml", "--check"]))
 }
 
 fn clippy() -> Result<()> {

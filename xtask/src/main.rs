@@ -14,6 +14,7 @@ mod deny;
 mod docs;
 mod evidence;
 mod fixture;
+mod fuzz;
 mod install;
 mod kills;
 mod longer;
@@ -135,6 +136,7 @@ enum Command {
         /// A folder for them; without one, those of the tests
         to: Option<PathBuf>,
     },
+    Fuzz(fuzz::Fuzz),
     /// Write docs/providers/ anew: a page for each provider, as the binary prints it
     ///
     /// `docs` and `ci` fail while a page is not what the binary prints.
@@ -158,6 +160,7 @@ fn main() -> ExitCode {
         Command::Siege(arguments) => bench::run_siege(arguments),
         Command::Docs { files } => docs::run(&files),
         Command::Fixture { to } => fixture::run(to.as_deref()),
+        Command::Fuzz(arguments) => fuzz::run(&arguments),
         Command::ProvidersDocs => docs::write_providers(),
     };
     match result {

@@ -9,6 +9,9 @@ mod descriptors;
 pub mod destination_secrets;
 pub mod dev;
 pub mod folder;
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub mod fuzzing;
 mod given_keys;
 pub mod handed_secrets;
 mod intake;

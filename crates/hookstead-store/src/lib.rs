@@ -7,6 +7,9 @@ mod backup;
 mod files;
 pub mod fs;
 mod fs_os;
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub mod fuzzing;
 mod lock;
 mod open;
 mod place;

@@ -39,12 +39,12 @@ impl OwnerRecord {
         self.addresses.iter().find(|(name, _)| name == listener).map(|(_, address)| address.as_str())
     }
 
-    fn to_text(&self) -> String {
+    pub(crate) fn to_text(&self) -> String {
         let head = format!("pid = {}\nstarted_at_us = {}\n", self.pid, self.started_at.as_micros());
         self.addresses.iter().fold(head, |text, (name, address)| text + &format!("{name} = {address}\n"))
     }
 
-    fn from_text(text: &str) -> Option<Self> {
+    pub(crate) fn from_text(text: &str) -> Option<Self> {
         let mut lines = text.lines().filter_map(|line| line.split_once(" = "));
         let pid = lines.next().filter(|(name, _)| *name == "pid")?.1.parse().ok()?;
         let started_at = lines.next().filter(|(name, _)| *name == "started_at_us")?.1.parse().ok()?;

@@ -54,6 +54,9 @@
 mod comparison;
 mod facts;
 mod freshness;
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub mod fuzzing;
 mod handshake;
 mod identity;
 mod keys;

@@ -357,6 +357,18 @@ impl Verifier {
         Rejection { reason: fault.reason, class, part: fault.part, age_micros: fault.age_micros }
     }
 
+    /// Gives `read` what would be read of this request if it were proved.
+    #[cfg(feature = "fuzzing")]
+    pub(crate) fn as_if_proved<'a>(
+        &'a self,
+        request: Request<'a>,
+        now: i64,
+        read: impl FnOnce(&Verified<'a>),
+    ) {
+        let proof = Proof { secret_index: None, signed_at: None, claims: None, items: Vec::new() };
+        read(&Verified { verifier: self, request, now, proof });
+    }
+
     fn context<'r>(&'r self, request: Request<'r>) -> Context<'r> {
         Context {
             registered_url: self.options.url.as_deref(),
@@ -463,6 +475,12 @@ impl<'a> Verified<'a> {
     /// The request.
     pub fn request(&self) -> &Request<'a> {
         &self.request
+    }
+
+    /// Whose it is.
+    #[cfg(feature = "fuzzing")]
+    pub(crate) fn provider(&self) -> &Provider {
+        &self.verifier.provider
     }
 
     /// The answer to a handshake that has to be signed. Ask before [`identify`](Self::identify): a handshake

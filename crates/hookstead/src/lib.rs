@@ -35,6 +35,9 @@ pub mod dispatch;
 mod ending;
 mod error;
 pub mod filter;
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub mod fuzzing;
 mod inbox;
 #[cfg(feature = "push")]
 pub mod keys;

@@ -11,6 +11,8 @@ mod doctor;
 mod doctor_view;
 mod error;
 mod events;
+#[cfg(feature = "fuzzing")]
+pub(crate) mod fuzzing;
 mod guard;
 mod health;
 mod hosts;

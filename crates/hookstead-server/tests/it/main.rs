@@ -12,6 +12,8 @@ mod dev_mode;
 #[cfg(test)]
 mod embedded;
 #[cfg(test)]
+mod fuzzing;
+#[cfg(test)]
 mod harness;
 #[cfg(test)]
 mod intake;

@@ -1,6 +1,8 @@
 //! Copies of a store in a folder of their own: made while it is written to, and put back where there is none.
 
 mod folder;
+#[cfg(feature = "fuzzing")]
+pub(crate) mod fuzzing;
 mod make;
 mod manifest;
 mod report;

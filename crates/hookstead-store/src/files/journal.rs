@@ -143,6 +143,20 @@ fn sum<'a>(head: &str, line: &[u8], records: impl Iterator<Item = &'a [u8]>) -> 
     hex::encode(&context.finish().as_ref()[..16])
 }
 
+/// A segment of one batch with this line and these records, whatever they are, under the right sum.
+#[cfg(feature = "fuzzing")]
+pub(super) fn sealed(line: &[u8], records: &[(RecordPath, &[u8])]) -> Vec<u8> {
+    let begin = r#"{"journal":0,"log_bytes":0,"number":0,"sum":"x"}"#;
+    let named = records.iter().map(|(path, bytes)| (path.clone(), bytes.len())).collect();
+    let head = Head { at: begin.len() as u64 + 1, line: line.len() + 1, records: named };
+    let head = serde_json::to_string(&head).expect("numbers and texts are JSON");
+    let line = [line, b"\n"].concat();
+    let sum = sum(&head, &line, records.iter().map(|(_, bytes)| *bytes));
+    let first = format!("{begin}\n{{\"sum\":\"{sum}\",\"head\":{head}}}\n");
+    let bytes = records.iter().map(|(_, bytes)| *bytes);
+    [first.as_bytes(), &line].into_iter().chain(bytes).chain([&b"\n"[..]]).collect::<Vec<_>>().concat()
+}
+
 /// The segment that is written to.
 #[derive(Debug)]
 pub(super) struct Journal {

@@ -105,6 +105,13 @@ impl Chain {
     }
 }
 
+/// The first line of a log that has this text for its batch, whatever it is, under the right sum.
+#[cfg(feature = "fuzzing")]
+pub(super) fn sealed(batch: &str) -> Vec<u8> {
+    let sum = Chain::new().after(batch).sum;
+    format!("{{\"sum\":\"{sum}\",\"bytes\":{},\"batch\":{batch}}}\n", batch.len()).into_bytes()
+}
+
 /// What a log held.
 #[derive(Debug)]
 pub(super) struct Replay {

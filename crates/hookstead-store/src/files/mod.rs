@@ -34,6 +34,8 @@ mod entry;
 mod examine;
 mod failure;
 mod folder;
+#[cfg(feature = "fuzzing")]
+pub(crate) mod fuzzing;
 mod journal;
 mod layout;
 mod list;

@@ -64,6 +64,12 @@ impl Checksum {
         Self(big_endian(bytes, 0), big_endian(bytes, 4))
     }
 
+    /// As the log would have it.
+    #[cfg(feature = "fuzzing")]
+    pub(super) fn to_bytes(self) -> [u8; 8] {
+        ((u64::from(self.0) << 32) | u64::from(self.1)).to_be_bytes()
+    }
+
     /// Goes on over `bytes`.
     pub(super) fn over(self, order: ByteOrder, bytes: &[u8]) -> Self {
         order.pairs(bytes).fold(self, |Self(one, two), (first, second)| {

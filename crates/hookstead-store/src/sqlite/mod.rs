@@ -22,6 +22,8 @@ mod examine;
 mod extend;
 mod failure;
 mod files;
+#[cfg(feature = "fuzzing")]
+pub(crate) mod fuzzing;
 mod guard;
 mod identities;
 #[cfg(test)]

@@ -17,6 +17,7 @@ mod findings;
 mod fixtures;
 mod flips;
 mod foreign_log;
+mod fuzzing;
 mod identities;
 mod open;
 mod read_only;
@@ -70,6 +71,7 @@ fn main() -> ExitCode {
         findings::CASES,
         flips::CASES,
         foreign_log::CASES,
+        fuzzing::CASES,
         identities::CASES,
         open::CASES,
         read_only::CASES,

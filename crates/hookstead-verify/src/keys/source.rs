@@ -83,6 +83,12 @@ pub enum KeyFormat {
 }
 
 impl KeyPlace {
+    /// A place that is nowhere, for documents that are made up.
+    #[cfg(feature = "fuzzing")]
+    pub(crate) fn of(provider: &str, format: KeyFormat) -> Self {
+        Self { provider: provider.to_owned(), url: None, format, pointer: None, key_id: None }
+    }
+
     /// Reads the document that was found at this place.
     ///
     /// # Errors

@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a panic in a test is its report")]
 
 mod bits;
+mod fuzzing;
 mod hostile;
 mod inputs;
 mod keys;
@@ -22,6 +23,7 @@ fn main() -> ExitCode {
     trials.extend(bits::trials());
     trials.extend(round_trip::trials());
     trials.extend(hostile::trials());
+    trials.extend(fuzzing::trials());
     trials.extend(keys::trials());
     trials.extend(loading::trials());
     trials.extend(setup::trials());

@@ -9,6 +9,8 @@ mod client;
 mod connection;
 mod connector;
 mod fetch;
+#[cfg(feature = "fuzzing")]
+pub(crate) mod fuzzing;
 mod guard;
 mod headers;
 mod network;
