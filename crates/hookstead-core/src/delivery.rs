@@ -13,6 +13,13 @@ use crate::time::Timestamp;
 /// The farthest that a retry may lie ahead: the longest wait with the longest jitter.
 const RETRY_DUE_MAX: Duration = Duration::from_hours(24 * 14);
 
+/// How far ahead a delivery may be due before its time can only be another clock's: twice the farthest that one is ever
+/// set, so that a clock that was set back by days takes nobody's wait away.
+const WAIT_AHEAD_MAX: Duration = Duration::from_hours(24 * 28);
+
+/// The same of the end of a lease: the longest lease, and a day by which the clock may have been set back.
+const LEASE_AHEAD_MAX: Duration = LEASE_MAX.saturating_add(Duration::from_hours(24));
+
 /// The state of a delivery.
 ///
 /// ```text
@@ -240,6 +247,33 @@ impl Delivery {
         true
     }
 
+    /// waiting or leased until a time so far ahead that only another clock can have set it → waiting for now, or after a
+    /// lease for the policy's next step, or dead. Without this, what one run under a clock that was years ahead left
+    /// behind would be stuck for as long. `false`: the time may be the present clock's.
+    pub fn bring_back(&mut self, policy: &RetryPolicy, now: Timestamp) -> bool {
+        self.state = match self.state {
+            DeliveryState::Waiting { due } if due > Self::due_ahead_max(now) => {
+                DeliveryState::Waiting { due: now }
+            }
+            DeliveryState::Leased { expires_at } if expires_at > Self::expiry_ahead_max(now) => {
+                let due = policy.next_due(&self.id, self.attempts, now);
+                state_after(&self.again_or_dead(due, policy, now), now)
+            }
+            _ => return false,
+        };
+        true
+    }
+
+    /// The latest time for which a delivery can wait under the present clock; see [`Delivery::bring_back`].
+    pub fn due_ahead_max(now: Timestamp) -> Timestamp {
+        now.plus(WAIT_AHEAD_MAX)
+    }
+
+    /// The latest end of a lease under the present clock; see [`Delivery::bring_back`].
+    pub fn expiry_ahead_max(now: Timestamp) -> Timestamp {
+        now.plus(LEASE_AHEAD_MAX)
+    }
+
     /// waiting → held. `false`: it is not waiting.
     pub fn hold(&mut self, decision: Decision) -> bool {
         let waiting = matches!(self.state, DeliveryState::Waiting { .. });
@@ -401,6 +435,33 @@ mod tests {
         assert!(expired.expire(&policy(), MADE.plus(MINUTE)));
         assert_eq!(expired.attempts, 1);
         assert_eq!(expired.due_at(), Some(MADE.plus(MINUTE).plus(Duration::from_secs(5))));
+    }
+
+    #[test]
+    fn what_another_clock_left_far_ahead_is_brought_back_and_nothing_else() {
+        const DAY: Duration = Duration::from_hours(24);
+        let decade = Duration::from_hours(24 * 3652);
+        let mut late = waiting();
+        late.state = DeliveryState::Waiting { due: MADE.plus(DAY * 28) };
+        assert!(!late.bring_back(&policy(), MADE));
+        late.state = DeliveryState::Waiting { due: MADE.plus(decade) };
+        assert!(late.bring_back(&policy(), MADE));
+        assert_eq!((late.due_at(), late.attempts), (Some(MADE), 0));
+
+        let mut held = waiting();
+        assert!(held.claim(LEASE_MAX, MADE));
+        assert!(!held.bring_back(&policy(), MADE.minus(DAY)), "a clock that was set back by a day");
+        held.state = DeliveryState::Leased { expires_at: MADE.plus(decade) };
+        assert!(held.bring_back(&policy(), MADE));
+        assert_eq!((held.due_at(), held.attempts), (Some(MADE.plus(Duration::from_secs(5))), 1));
+        assert_eq!(held.settle(LeaseToken(1), &Verdict::Done, &policy(), MADE), Settlement::LeaseLost);
+
+        let mut last = waiting();
+        last.attempts = 2;
+        last.state = DeliveryState::Leased { expires_at: MADE.plus(decade) };
+        assert!(last.bring_back(&policy(), MADE));
+        assert_eq!(last.state, DeliveryState::Dead { at: MADE, reason: DeadReason::AttemptsUsedUp });
+        assert!(!last.bring_back(&policy(), MADE));
     }
 
     #[test]

@@ -8,6 +8,7 @@
 mod backup;
 mod canary;
 mod cases;
+mod clocks;
 mod conformance;
 mod deliveries;
 mod delivery_kills;

@@ -177,6 +177,13 @@ fn load(
     if adopted > 0 {
         tracing::info!(adopted, "events were found in the folder that the log did not know");
     }
+    let brought_back = tables.bring_back(now);
+    if brought_back > 0 {
+        tracing::warn!(
+            deliveries = brought_back,
+            "deliveries waited for a time that only a clock far ahead can have set; they are owed now"
+        );
+    }
     let log = write_log(&disk, tables.rows(), next_segment)?;
     let journal = begin_journal(&disk, &log, next_segment, &segments)?;
     steps.begin(StartStep::Integrity);

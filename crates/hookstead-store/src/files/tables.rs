@@ -286,6 +286,25 @@ impl Tables {
         expired.take(max).map(|(_, key)| *key).collect()
     }
 
+    /// Brings back what a run under a clock far ahead left behind; how many deliveries that were.
+    pub(super) fn bring_back(&mut self, now: Timestamp) -> usize {
+        let is_ahead = |delivery: &Delivery| match delivery.state {
+            DeliveryState::Waiting { due } => due > Delivery::due_ahead_max(now),
+            DeliveryState::Leased { expires_at } => expires_at > Delivery::expiry_ahead_max(now),
+            _ => false,
+        };
+        let ahead = self.work.iter().filter(|(_, delivery)| is_ahead(delivery));
+        let ahead: Vec<WorkKey> = ahead.map(|(key, _)| *key).collect();
+        for key in &ahead {
+            let policy = self.retry_policy(key.1);
+            if let Some(mut delivery) = self.work.get(key).cloned() {
+                delivery.bring_back(&policy, now);
+                self.set_delivery(*key, Some(delivery));
+            }
+        }
+        ahead.len()
+    }
+
     /// The events of a source that have a body, the oldest first.
     pub(super) fn kept(&self, source: SourceNumber) -> impl Iterator<Item = &Arc<EventRow>> {
         let kept = self.kept.range((source, Seq(0))..=(source, Seq(u64::MAX)));

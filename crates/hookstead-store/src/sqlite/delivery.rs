@@ -150,6 +150,11 @@ fn find(
         .map_err(reading("look up a delivery"))
 }
 
+/// Writes a delivery that is not done over what it was, and counts nothing.
+pub(super) fn write_over(connection: &Connection, seq: Seq, delivery: &Delivery) -> Result<(), StoreError> {
+    save(connection, REPLACE_WORK, seq, delivery)
+}
+
 fn save(connection: &Connection, sql: &str, seq: Seq, delivery: &Delivery) -> Result<(), StoreError> {
     let parts = StateParts::of(&delivery.state);
     let settled = delivery.last_settled.as_ref().map(|(_, settled)| SettledParts::of(settled));

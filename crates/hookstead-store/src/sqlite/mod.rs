@@ -6,6 +6,7 @@
 mod accept;
 mod batch;
 mod body_reuse;
+mod bring_back;
 mod check;
 mod checkpoint;
 mod claim;

@@ -168,6 +168,13 @@ fn start(
     steps.begin(StartStep::WriteProbe);
     writer.empty_log().map_err(|error| store_error("move the log into the database", error))?;
     writer.probe().map_err(|error| store_error("write a probe", error))?;
+    let brought_back = writer.bring_back(now).map_err(|error| store_error("bring deliveries back", error))?;
+    if brought_back > 0 {
+        tracing::warn!(
+            deliveries = brought_back,
+            "deliveries waited for a time that only a clock far ahead can have set; they are owed now"
+        );
+    }
     let anchor = target.reader().map_err(|error| database_error("open the database to read", error))?;
     // Only a connection that has read something holds the database open.
     schema::applied(&anchor, MIGRATIONS).map_err(|error| refused(&target.path, error))?;

@@ -14,6 +14,7 @@ use hookstead_core::{IdentityKey, Seq, StoreError, Timestamp, Write, Written};
 use rusqlite::Connection;
 
 use super::batch::{Batch, DuplicateCounts, FailedEffects, Statements};
+use super::bring_back;
 use super::checkpoint::{Log, Reset};
 use super::connect::{PAGE_BYTES, Target, check_journal_mode, check_writer};
 use super::failure::{committing, reading, writing};
@@ -135,6 +136,34 @@ impl Writer {
         self.empty_log_of(&connection)?;
         self.connection = Some(connection);
         Ok(())
+    }
+
+    /// Brings back what a run under a clock far ahead left behind; how many deliveries that were. Only a start does:
+    /// the time of a running process goes on evenly.
+    pub(super) fn bring_back(&mut self, now: Timestamp) -> Result<u32, StoreError> {
+        let mut count = 0;
+        loop {
+            let connection = self.take_connection()?;
+            let found = bring_back::found(&connection, &self.ledger.registry, now)?;
+            if found.is_empty() {
+                self.connection = Some(connection);
+                return Ok(count);
+            }
+            // A page of the table and of two indexes each, and some above them.
+            self.make_room(&connection, 4 * bring_back::STEP_MAX)?;
+            begin(&connection)?;
+            let mut ledger = self.ledger.clone();
+            for delivery in found {
+                let policy = ledger.retry_policy(delivery.1.id.destination);
+                let (before, after) = bring_back::bring_back(&connection, delivery, &policy, now)?;
+                ledger.count_move(Some(before), after);
+                count += 1;
+            }
+            commit(&connection)?;
+            self.ledger = ledger;
+            self.published.publish(Arc::clone(&self.ledger.registry), self.ledger.stats);
+            self.connection = Some(connection);
+        }
     }
 
     /// Writes down what was only counted, moves the log into the database and drops the connection.
