@@ -68,6 +68,20 @@ pub(super) const CHECKS: &[Check] = &[
         ],
         seconds: [20, 120, 900],
     },
+    Check {
+        name: "fail-stop",
+        subject: Subject::Binary,
+        filter: "failstop::",
+        sizes: &[],
+        seconds: [14, 14, 14],
+    },
+    Check {
+        name: "leases",
+        subject: Subject::Binary,
+        filter: "clocks::",
+        sizes: &[],
+        seconds: [10, 10, 10],
+    },
     // Half of them on each store.
     Check {
         name: "kills-under-load",

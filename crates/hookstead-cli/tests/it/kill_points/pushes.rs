@@ -121,7 +121,8 @@ impl Sweeps {
     /// Lets the leases end, by a start at a later time; what was left comes again, and nothing else.
     fn push_what_is_left(&mut self) -> Server {
         self.server.take().expect("a server runs between two kills").kill9();
-        let server = WallClock::ahead_by(LEASE_IS_OVER_S).serve(&self.project);
+        let later = WallClock::ahead_by(LEASE_IS_OVER_S);
+        let server = later.serve(&self.project);
         let mut expected: Vec<&String> = self.left.values().collect();
         let mut keys: Vec<String> = Vec::new();
         while keys.len() < expected.len() {
