@@ -52,7 +52,7 @@ pub(super) fn run(
     while done < total {
         let last = total.min(done + EVENTS_PER_STEP);
         read(&mut |connection, known| {
-            let mut index = Lookup::new(connection);
+            let mut index = Lookup::for_many(connection);
             (done + 1..=last).for_each(|seq| event(connection, known, &mut index, Seq(seq), &mut report));
             Ok(())
         })?;

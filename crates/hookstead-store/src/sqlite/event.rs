@@ -46,7 +46,7 @@ pub(super) fn select(
         EventSelector::Id(id) => seq_of(connection, id)?,
         EventSelector::Seq(seq) => Some(*seq),
         EventSelector::Identity(identity) => {
-            seq_of_identity(connection, &mut Lookup::new(connection), known.identity_key, identity)?
+            seq_of_identity(connection, &mut Lookup::for_one(connection), known.identity_key, identity)?
         }
         EventSelector::Newest => newest(connection)?,
     };

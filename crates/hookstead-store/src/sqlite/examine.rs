@@ -5,13 +5,15 @@ use std::path::Path;
 use super::connect::{NotKept, Target, check_journal_mode};
 use super::create::{database_error, io_error};
 use super::files::wal_path;
+use super::migrations::MIGRATIONS;
 use super::open::{
-    check_library, damaged, is_ours, read_schema, refuse_damaged_log, refuse_foreign_log, refuse_orphan,
-    spot_check, sync_folders,
+    check_library, damaged, is_ours, pending_identities, read_schema, refuse_damaged_log, refuse_foreign_log,
+    refuse_orphan, refused, spot_check, sync_folders,
 };
 use crate::fs::Fs;
 use crate::lock::{self, Seen, lock_path};
 use crate::open::{OpenError, OpenOptions, random_key};
+use crate::schema;
 use crate::start::{StartStep, Steps, check_file_system, nearest_existing, try_out};
 
 /// Takes the steps of a start of the database at `path` that change nothing.
@@ -77,7 +79,12 @@ fn examine_ours(
     steps.say("WAL; synchronous=EXTRA is set and read back by whoever writes");
     steps.begin(StartStep::Integrity);
     spot_check(&reader, options.spot_check_events).map_err(|error| damaged(path, error))?;
-    steps.skip(StartStep::Identities, "only a start reads them");
+    if schema::applied(&reader, MIGRATIONS).map_err(|error| refused(path, error))? == MIGRATIONS.len() {
+        steps.begin(StartStep::Identities);
+        pending_identities(path, &reader, options)?;
+    } else {
+        steps.skip(StartStep::Identities, "the start that migrates the database reads them");
+    }
     steps.begin(StartStep::WriteProbe);
     // A file that cannot be opened for writing is no store for a server, whatever its folder takes.
     fs.open_or_create(path).map(drop).map_err(io_error("open to write", path))?;

@@ -1,10 +1,10 @@
 //! The start procedure: only when all of it went well does anybody get the store.
 //!
-//! The steps are [`StartStep::SQLITE`], in this order: what may be refused without touching anything (library, file system), the lock, what the
-//! file is, then the page cache is emptied of what a failed write may have left in it, the log is read for
-//! damage that SQLite would not tell, the schema is read, the log is brought to its size, the newest events
-//! are compared with their digests, a writer empties the log and proves itself with a probe, and the folder's
-//! entries are made durable.
+//! The steps are [`StartStep::SQLITE`], in this order: what may be refused without touching anything (library, file
+//! system), the lock, what the file is, then the page cache is emptied of what a failed write may have left in it, the
+//! log is read for damage that SQLite would not tell, the schema is read, the log is brought to its size, the newest
+//! events are compared with their digests, the pending identities are read, a writer empties the log and proves itself
+//! with a probe, and the folder's entries are made durable.
 
 use std::io;
 use std::num::NonZeroUsize;
@@ -23,7 +23,7 @@ use super::effect::KIND;
 use super::failure::reading;
 use super::files::{Files, wal_path};
 use super::guard::Guard;
-use super::identities;
+use super::identities::{self, Pending};
 use super::ledger::{Ledger, count};
 use super::log_scan;
 use super::migrations::MIGRATIONS;
@@ -148,9 +148,7 @@ fn start(
     spot_check(&connection, options.spot_check_events).map_err(|error| damaged(&target.path, error))?;
     let ledger = Ledger::load(&connection).map_err(failed)?;
     steps.begin(StartStep::Identities);
-    let identity_flush = options.identity_flush;
-    let identities =
-        identities::load(&connection, identity_flush).map_err(|error| damaged(&target.path, error))?;
+    let identities = pending_identities(&target.path, &connection, options)?;
     let published = Arc::new(Published::new(Arc::clone(&ledger.registry), ledger.stats));
     let files = Files::remember(Arc::clone(&options.fs), &target.path, target.wal.bytes())?;
     let mut writer = Writer::new(Parts {
@@ -162,7 +160,7 @@ fn start(
         published: Arc::clone(&published),
         ledger,
         identities,
-        identity_flush,
+        identity_flush: options.identity_flush,
         connection,
     });
     steps.begin(StartStep::WriteProbe);
@@ -317,6 +315,15 @@ pub(super) fn refused(path: &Path, error: SchemaError) -> OpenError {
             OpenError::Database { doing, source: source.into(), step: None }
         }
     }
+}
+
+/// What is pending of the index of identities, as a start reads it.
+pub(super) fn pending_identities(
+    path: &Path,
+    connection: &Connection,
+    options: &OpenOptions,
+) -> Result<Pending, OpenError> {
+    identities::load(connection, options.identity_flush).map_err(|error| damaged(path, error))
 }
 
 pub(super) fn identity_key(connection: &Connection) -> Result<IdentityKey, StoreError> {

@@ -7,7 +7,9 @@ use hookstead_core::{
     AcceptReceipt, Acceptance, AcceptanceFacts, Decision, EventId, EventSelector, IdentityHash, MemoryStore,
     Outcome, Register, Resolve, Resolved, Store, Subject, Write, Written,
 };
-use hookstead_store::{IdentityFlush, OpenError, OpenOptions, Opened, backup, open, open_read_only};
+use hookstead_store::{
+    IdentityFlush, OpenError, OpenOptions, Opened, StartStep, Verdict, backup, examine, open, open_read_only,
+};
 use rusqlite::Connection;
 
 use crate::backend::{Folder, OPENED_AT, options, url};
@@ -331,6 +333,10 @@ fn damage_that_a_start_cannot_go_on_with_refuses_it() {
         let refused = open(&folder.url(), &options(), OPENED_AT);
         let Err(OpenError::Damaged { what: found, .. }) = refused else { panic!("{damage}: {refused:?}") };
         assert!(found.contains(what), "{damage}: {found}");
+        let looked = examine(&folder.url(), &options());
+        let failed = looked.iter().find(|finding| finding.verdict == Verdict::Failed);
+        let failed = failed.unwrap_or_else(|| panic!("{damage}: a look at it finds nothing: {looked:?}"));
+        assert_eq!(failed.name, StartStep::Identities.as_str(), "{damage}: {failed:?}");
     }
 }
 

@@ -83,6 +83,9 @@ impl Pending {
         let is_late = |range: &&Range| newest.0.saturating_sub(range.flushed_to.0) > behind_max;
         let late = self.ranges.iter().filter(is_late).count() as u64;
         let count = crossed.saturating_mul(ranges).max(late);
+        if count == 0 {
+            return Vec::new();
+        }
         let mut oldest_first: Vec<u8> = (0..=u8::MAX).collect();
         oldest_first.sort_by_key(|range| self.ranges[usize::from(*range)].flushed_to);
         oldest_first.truncate(usize::try_from(count).unwrap_or(RANGES));

@@ -62,13 +62,32 @@ pub(super) fn for_each_pending(
     let mut before = Seq(0);
     while let Some(row) = rows.next().map_err(&failed)? {
         let last = row::seq(row, 0).map_err(&failed)?;
-        let hashes = hashes(row, last, before).map_err(&failed)??;
-        for (hash, seq) in hashes.filter(|(hash, seq)| *seq > marks[usize::from(range_of(*hash))]) {
-            each(hash, seq);
+        let Some((first, hashes)) = run(row, last, before).map_err(&failed)? else {
+            let what = format!("the pending identities up to event {last} do not fit to those around them");
+            return Err(corrupt(what));
+        };
+        for (hash, seq) in iter::zip(hashes, first..) {
+            let (hash, seq) = (IdentityHash(*hash), Seq(seq));
+            if seq > marks[usize::from(range_of(hash))] {
+                each(hash, seq);
+            }
         }
         before = last;
     }
     Ok(())
+}
+
+/// The number of the first event of a row, and the hashes.
+type Run<'r> = (u64, &'r [[u8; HASH_BYTES]]);
+
+/// What a row holds that ends at `last`. `None`: that cannot be, since the row before ends at `before`.
+fn run<'r>(row: &'r Row<'_>, last: Seq, before: Seq) -> rusqlite::Result<Option<Run<'r>>> {
+    let is_beyond_events: bool = row.get(2)?;
+    let ValueRef::Blob(bytes) = row.get_ref(1)? else { return Ok(None) };
+    let (hashes, rest) = bytes.as_chunks();
+    let first = (last.0 + 1).checked_sub(hashes.len() as u64).filter(|first| *first > before.0);
+    let is_sound = rest.is_empty() && !hashes.is_empty() && !is_beyond_events;
+    Ok(first.filter(|_| is_sound).map(|first| (first, hashes)))
 }
 
 /// The marks of the ranges.
@@ -136,22 +155,4 @@ pub(super) fn forget(connection: &Connection, oldest: Seq) -> Result<(), StoreEr
         .and_then(|mut statement| statement.execute([int(oldest.0)]))
         .map(drop)
         .map_err(writing("drop identities that are flushed"))
-}
-
-type Hashes = std::vec::IntoIter<(IdentityHash, Seq)>;
-
-/// The hashes of a row that ends at `last` and must begin after `before`. The outer error is the database's.
-fn hashes(row: &Row<'_>, last: Seq, before: Seq) -> rusqlite::Result<Result<Hashes, StoreError>> {
-    let ValueRef::Blob(bytes) = row.get_ref(1)? else {
-        return Ok(Err(corrupt(format!("the pending identities up to event {last} are no bytes"))));
-    };
-    let (hashes, rest) = bytes.as_chunks::<HASH_BYTES>();
-    let first = (last.0 + 1).checked_sub(hashes.len() as u64).filter(|first| *first > before.0);
-    let is_beyond_events: bool = row.get(2)?;
-    let Some(first) = first.filter(|_| rest.is_empty() && !hashes.is_empty() && !is_beyond_events) else {
-        let what = format!("the pending identities up to event {last} do not fit to those around them");
-        return Ok(Err(corrupt(what)));
-    };
-    let numbered = iter::zip(hashes, first..).map(|(hash, seq)| (IdentityHash(*hash), Seq(seq)));
-    Ok(Ok(numbered.collect::<Vec<_>>().into_iter()))
 }
