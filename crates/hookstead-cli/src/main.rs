@@ -5,8 +5,9 @@
 mod cli;
 mod client;
 mod cmd;
+mod config_file;
 mod config_text;
-mod destinations_file;
+
 mod failure;
 mod last_sent;
 mod output;

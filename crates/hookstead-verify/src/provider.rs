@@ -9,6 +9,7 @@ use crate::comparison::{ComparisonDigest, Volatile};
 use crate::freshness::Freshness;
 use crate::handshake::Handshake;
 use crate::identity::{IdForm, IdTemplates, IdentityRule};
+use crate::keys::KeyDocumentError;
 use crate::record::{ProviderError, compile, raw};
 use crate::request::Lookup;
 use crate::scheme::Scheme;
@@ -258,6 +259,23 @@ impl Provider {
     /// [`KeySource`](crate::KeySource).
     pub fn publishes_keys(&self) -> bool {
         self.variants.iter().any(|variant| variant.scheme.key_finder().is_some())
+    }
+
+    /// Whether a public key that its customers are shown can be used: PEM or DER in base64, or a JWK set where that is
+    /// what it publishes.
+    ///
+    /// # Errors
+    ///
+    /// The [`KeyDocumentError`] of the first scheme if no scheme can use the key.
+    pub fn check_given_key(&self, text: &[u8]) -> Result<(), KeyDocumentError> {
+        let mut first = Ok(());
+        for finder in self.variants.iter().filter_map(|variant| variant.scheme.key_finder()) {
+            match finder.check_given(text) {
+                Ok(()) => return Ok(()),
+                Err(error) => first = first.and(Err(error)),
+            }
+        }
+        first
     }
 
     /// Whether some scheme of it has a secret that both sides share, so that anybody can make one up and sign

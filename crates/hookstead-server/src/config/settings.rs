@@ -211,12 +211,12 @@ impl Config {
         Self { sources: other.sources, destinations: other.destinations, origins, ..self.clone() }
     }
 
-    /// The file in which the destinations stand, whether it is there already or not.
-    pub fn destinations_file(&self) -> PathBuf {
+    /// The file in which the sources and destinations stand, whether it is there already or not.
+    pub fn tables_file(&self) -> PathBuf {
         self.file.clone().unwrap_or_else(|| self.data.join(DEV_DESTINATIONS_FILE))
     }
 
-    /// This configuration with another text in the place of [`Config::destinations_file`]'s. Nothing is written.
+    /// This configuration with another text in the place of [`Config::tables_file`]'s. Nothing is written.
     ///
     /// # Errors
     ///

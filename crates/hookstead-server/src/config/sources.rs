@@ -299,6 +299,14 @@ fn check_together(
         findings.at(&section.key_span("keys"), &section.key("keys"), what, "remove it");
         sound = false;
     }
+    for (id, key) in source.keys.iter().filter(|_| provider.publishes_keys()) {
+        if let Err(error) = provider.check_given_key(key.as_bytes()) {
+            let what = format!("the key `{id}` cannot be used: {error}");
+            let fix = "give it whole and unchanged: PEM, or DER in base64, or a JWK set where the provider shows one";
+            findings.at(&section.key_span("keys"), &section.key("keys"), what, fix);
+            sound = false;
+        }
+    }
     let options = source.verify_options(None, None);
     let verifier = if source.awaits_secret() {
         Verifier::awaiting_secret(provider.clone(), options)

@@ -57,7 +57,7 @@ fn every_mistake_is_told_with_its_place_and_its_fix() {
         }
     }
     assert!(different.is_empty(), "not as expected:\n{}", different.join("\n"));
-    assert_eq!(cases, 11);
+    assert_eq!(cases, 12);
 }
 
 fn load(text: &str) -> Result<Config, ConfigErrors> {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::pin::{Pin, Query};
-use super::published::PublishedKeys;
+use super::published::{KeyDocumentError, PublishedKeys};
 use super::source::{KeyAnswer, KeyFormat, KeyPlace, KeyWanted};
 use crate::record::raw;
 use crate::scheme::unresolved_fault;
@@ -61,6 +61,15 @@ impl KeyFinder {
     /// The templates that name parts of a request.
     pub(crate) fn templates(&self) -> impl Iterator<Item = &Template> {
         self.key_id.iter().chain(&self.url)
+    }
+
+    /// Whether a key that was got elsewhere can be used in the place of what is published.
+    pub(crate) fn check_given(&self, text: &[u8]) -> Result<(), KeyDocumentError> {
+        let read = match self.format {
+            KeyFormat::Jwks => PublishedKeys::parse(KeyFormat::Jwks, self.pointer.as_ref(), None, text),
+            KeyFormat::Key | KeyFormat::Certificate => PublishedKeys::parse(KeyFormat::Key, None, None, text),
+        };
+        read.map(drop)
     }
 
     /// The keys for a request, from what the source of keys has at hand.

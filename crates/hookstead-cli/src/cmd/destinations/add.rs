@@ -10,8 +10,8 @@ use toml::Value;
 
 use super::check::{Check, check};
 use super::secret::{configured, secret};
+use crate::config_file::{Changed, ConfigFile};
 use crate::config_text::with_table;
-use crate::destinations_file::{Changed, DestinationsFile};
 use crate::failure::{Exit, Failure};
 use crate::output;
 use crate::place::PlaceArgs;
@@ -89,10 +89,10 @@ pub(super) fn run(args: &Add) -> Result<()> {
     if config.destinations.iter().any(|known| known.name.as_str() == args.name) {
         let message = format!("there is a destination `{}` already; nothing was changed", args.name);
         return Err(Failure::new(Exit::Refused, "exists", message)
-            .fix(format!("change it in {}, or choose another name", config.destinations_file().display()))
+            .fix(format!("change it in {}, or choose another name", config.tables_file().display()))
             .into());
     }
-    let file = DestinationsFile::of(config)?;
+    let file = ConfigFile::of(config)?;
     let path = file.path().display().to_string();
     let text = with_table(&file.text, &args.name, &keys(args));
     let Changed { config, reloaded } = file.change(&text)?;

@@ -5,8 +5,8 @@ use clap::Args;
 use serde::Serialize;
 
 use super::secret::configured;
+use crate::config_file::ConfigFile;
 use crate::config_text::{NotCut, without_table};
-use crate::destinations_file::DestinationsFile;
 use crate::failure::{Exit, Failure};
 use crate::output;
 use crate::place::PlaceArgs;
@@ -43,7 +43,7 @@ struct Document<'a> {
 pub(super) fn run(args: &Remove) -> Result<()> {
     let config = args.place.load()?;
     configured(&config, &args.name)?;
-    let file = DestinationsFile::of(config)?;
+    let file = ConfigFile::of(config)?;
     let path = file.path().display().to_string();
     let text = without_table(&file.text, &args.name).map_err(|fault| not_cut(fault, &args.name, &path))?;
     let changed = file.change(&text)?;

@@ -65,7 +65,7 @@ pub(super) fn run(args: &Secret) -> Result<()> {
 pub(super) fn configured<'a>(config: &'a Config, name: &str) -> Result<&'a DestinationConfig> {
     let found = config.destinations.iter().find(|destination| destination.name.as_str() == name);
     found.ok_or_else(|| {
-        let file = config.destinations_file();
+        let file = config.tables_file();
         no_destination(&format!("there is no destination `{name}` in {}", file.display())).into()
     })
 }

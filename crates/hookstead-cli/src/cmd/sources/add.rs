@@ -9,8 +9,8 @@ use toml::Value;
 use super::reference::ReferenceArgs;
 use super::{configured, other_file};
 use crate::cmd::providers;
+use crate::config_file::{Changed, ConfigFile};
 use crate::config_text::with_section;
-use crate::destinations_file::{Changed, DestinationsFile};
 use crate::failure::{Exit, Failure};
 use crate::output;
 use crate::place::PlaceArgs;
@@ -74,7 +74,7 @@ pub(super) fn run(args: &Add) -> Result<()> {
         args.identity.as_deref().map(|rule| ("identity", Value::from(rule))),
     ];
     let keys: Vec<_> = keys.into_iter().flatten().collect();
-    let file = DestinationsFile::of(config)?;
+    let file = ConfigFile::of(config)?;
     let path = file.path().display().to_string();
     let text = with_section(&file.text, &format!("sources.{}", args.name), &keys);
     let Changed { config, reloaded } = file.change(&text)?;

@@ -8,8 +8,8 @@ use toml::{Table, Value};
 
 use super::reference::ReferenceArgs;
 use super::{configured, other_file};
+use crate::config_file::ConfigFile;
 use crate::config_text::{NotCut, with_secrets};
-use crate::destinations_file::DestinationsFile;
 use crate::failure::{Exit, Failure};
 use crate::output;
 use crate::place::PlaceArgs;
@@ -71,7 +71,7 @@ pub(super) fn run(args: &Rotate) -> Result<()> {
     };
     let old = source.secret_references.iter().map(value).filter(|old| args.add && *old != new);
     let references: Vec<Value> = std::iter::once(new.clone()).chain(old).collect();
-    let file = DestinationsFile::of(config)?;
+    let file = ConfigFile::of(config)?;
     let path = file.path().display().to_string();
     let text =
         with_secrets(&file.text, &args.name, &references).map_err(|fault| not_replaced(fault, &path))?;

@@ -181,7 +181,7 @@ async fn a_program_that_hangs_is_killed_with_all_that_it_started() {
 
 #[tokio::test]
 async fn a_program_that_writes_without_end_is_killed() {
-    for script in ["echo $$; yes", "echo $$; yes >&2"] {
+    for script in ["echo $$; yes", "echo $$ >&2; yes >&2"] {
         let tried = run(shell(script, LONG), &outgoing()).await;
         assert_eq!((tried.rule, tried.target), ("output-too-long", TargetHealth::Up), "{tried:?}");
         assert_eq!(tried.excerpt.len(), ATTEMPT_EXCERPT_BYTES_MAX);

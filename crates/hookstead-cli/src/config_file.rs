@@ -1,4 +1,4 @@
-//! The file in which the destinations stand, changed with care: what would be wrong is refused before it is written, a
+//! The file in which sources and destinations stand, changed with care: what would be wrong is refused before it is written, a
 //! running server takes the change over at once, and what the server refuses is taken back.
 
 use std::fs::{self, File, OpenOptions, Permissions};
@@ -17,7 +17,7 @@ use crate::failure::{Exit, Failure};
 use crate::running::Running;
 
 /// The file as it was read.
-pub(crate) struct DestinationsFile {
+pub(crate) struct ConfigFile {
     path: PathBuf,
     /// What is in it; nothing if it is not there yet.
     pub(crate) text: String,
@@ -32,10 +32,10 @@ pub(crate) struct Changed {
     pub(crate) reloaded: Option<ReloadView>,
 }
 
-impl DestinationsFile {
+impl ConfigFile {
     /// Reads the file of a configuration.
     pub(crate) fn of(config: Config) -> Result<Self> {
-        let path = config.destinations_file();
+        let path = config.tables_file();
         // A link is followed, so that it stays one.
         let path = fs::canonicalize(&path).unwrap_or(path);
         let text = read(&path)?;
