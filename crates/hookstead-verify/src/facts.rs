@@ -24,7 +24,8 @@ pub struct SchemeFacts {
     pub covers_url: bool,
     /// The pointer of the array whose items carry a proof each.
     pub each: Option<String>,
-    /// What has to be equal beside the proof, both sides as templates, a pair each.
+    /// What has to be equal beside the proof, both sides as templates, a pair each. A side that is a value of the
+    /// source's configuration counts only where the source gives it, unless [`Provider::conf`] says it is needed.
     pub checks: Vec<(String, String)>,
     /// The claims that a token must make, by name, with the values that they may have.
     pub claims: Vec<(String, Vec<String>)>,
@@ -114,6 +115,7 @@ fn facts(variant: &Variant) -> SchemeFacts {
     let scheme = &variant.scheme;
     let slots: Vec<&Slot> = scheme.templates().into_iter().flat_map(Template::slots).collect();
     let check = |check: &crate::provider::Check| (check.left.to_string(), check.right.to_string());
+    let pin = |pin: &crate::provider::Pinned| (pin.part.to_string(), format!("{{conf.{}}}", pin.conf));
     SchemeFacts {
         algorithm: algorithm(scheme),
         places: places(scheme),
@@ -121,7 +123,7 @@ fn facts(variant: &Variant) -> SchemeFacts {
         covers_body: scheme.signs_body(),
         covers_url: slots.iter().any(|slot| matches!(slot.variable, Variable::Url | Variable::UrlBase)),
         each: variant.each.as_ref().map(ToString::to_string),
-        checks: variant.checks.iter().map(check).collect(),
+        checks: variant.checks.iter().map(check).chain(variant.pins.iter().map(pin)).collect(),
         claims: claims(scheme),
         time: variant.freshness.as_ref().map(|freshness| TimeFacts {
             from: freshness.from.to_string(),

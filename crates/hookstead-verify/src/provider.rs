@@ -63,10 +63,19 @@ pub(crate) struct Variant {
     pub(crate) when: When,
     pub(crate) scheme: Scheme,
     pub(crate) checks: Vec<Check>,
+    pub(crate) pins: Vec<Pinned>,
     pub(crate) freshness: Option<Freshness>,
     /// Where the array is whose items carry a proof each.
     pub(crate) each: Option<Pointer>,
     pub(crate) listed: Option<ListedHeader>,
+}
+
+/// A part of the request that has to be what the source's configuration says, if it says it.
+#[derive(Debug, Clone)]
+pub(crate) struct Pinned {
+    pub(crate) part: Template,
+    /// The name of the value: one text, or several with commas between them.
+    pub(crate) conf: String,
 }
 
 /// A header that is signed only if a list, which is signed, names it.
@@ -171,6 +180,8 @@ pub struct Ack {
     pub timeout_s: Option<u32>,
     /// The status that it wants for a signature that does not hold, where that is not 401.
     pub reject: Option<u16>,
+    /// The body of the answer to a signature that does not hold; `None` if any will do.
+    pub reject_body: Option<String>,
     /// How sure these facts and those of [`Retry`] are.
     pub confidence: Confidence,
     /// More in words.
@@ -304,7 +315,8 @@ impl Provider {
             let checks = handshake.checks.iter().flat_map(|check| [&check.left, &check.right]);
             checks.chain([&handshake.body]).chain(handshake.headers.iter().map(|(_, value)| value))
         });
-        handshakes.flat_map(conf_names).chain(self.scheme_conf()).collect()
+        let pins = self.variants.iter().flat_map(|variant| &variant.pins).map(|pin| pin.conf.as_str());
+        handshakes.flat_map(conf_names).chain(self.scheme_conf()).chain(pins).collect()
     }
 
     /// What is checked first.

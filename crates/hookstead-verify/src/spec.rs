@@ -232,6 +232,7 @@ fn bare(kind: raw::Kind) -> raw::Scheme {
         ignore_pad: false,
         timestamp: None,
         checks: std::collections::BTreeMap::new(),
+        pins: std::collections::BTreeMap::new(),
         when: raw::When::default(),
     }
 }

@@ -14,7 +14,7 @@ use crate::freshness::{self, SignedAt};
 use crate::handshake::{self, HandshakeAnswer, Stage};
 use crate::identity::{self, Identified, IdentifyError, IdentityRule};
 use crate::keys::KeySource;
-use crate::provider::{Check, Order, Provider, Variant};
+use crate::provider::{Check, Order, Pinned, Provider, Variant};
 use crate::request::Request;
 use crate::scheme::{Key, Scheme, unresolved_fault};
 use crate::secret::{Secret, SecretError};
@@ -429,6 +429,11 @@ fn run_checks(variant: &Variant, context: &Context<'_>) -> Result<(), Fault> {
             return Err(Fault::new(Reason::CheckDiffers, check.left.to_string()));
         }
     }
+    for pin in &variant.pins {
+        if !pin.holds(context)? {
+            return Err(Fault::new(Reason::CheckDiffers, pin.part.to_string()));
+        }
+    }
     Ok(())
 }
 
@@ -444,6 +449,15 @@ impl Check {
             template.resolve(context).map(|pieces| pieces.concat()).map_err(unresolved_fault)
         };
         Ok(side(&self.left)? == side(&self.right)?)
+    }
+}
+
+impl Pinned {
+    /// Whether the part is one of those that the configuration names; it is if the configuration names none.
+    fn holds(&self, context: &Context<'_>) -> Result<bool, Fault> {
+        let Some(allowed) = context.conf(&self.conf) else { return Ok(true) };
+        let found = self.part.resolve(context).map_err(unresolved_fault)?.concat();
+        Ok(allowed.split(',').any(|text| text.trim().as_bytes() == found))
     }
 }
 

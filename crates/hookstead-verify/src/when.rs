@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use crate::record::raw;
 use crate::request::Lookup;
 use crate::template::{Context, Variable};
+use crate::wire::json::Pointer;
 
 /// A compiled condition: all parts must hold; without parts it always holds.
 #[derive(Debug, Clone, Default)]
@@ -17,6 +18,7 @@ pub(crate) struct When {
     equals: Vec<(Variable, Vec<String>)>,
     prefixes: Vec<(Variable, String)>,
     contained: Vec<(Variable, String)>,
+    empty: Vec<Pointer>,
 }
 
 impl When {
@@ -35,6 +37,7 @@ impl When {
                 .collect::<Result<_, String>>()?,
             prefixes: parts(&raw.prefix)?,
             contained: parts(&raw.contains)?,
+            empty: raw.empty.iter().map(|pointer| Pointer::parse(pointer)).collect::<Result<_, _>>()?,
         })
     }
 
@@ -62,6 +65,10 @@ impl When {
                     part.is_empty() || found.windows(part.len()).any(|window| is_same(window, part))
                 })
             })
+            && self
+                .empty
+                .iter()
+                .all(|pointer| pointer.items(&context.document(), 0).is_some_and(|items| items.is_empty()))
     }
 }
 

@@ -456,16 +456,101 @@ def vectors(name, record):
     return out
 
 
+# The escapes that HubSpot's documentation has undone before version 3 is signed.
+HUBSPOT_UNDONE = ["%3A", "%2F", "%3F", "%40", "%21", "%24", "%27", "%28", "%29", "%2A", "%2C", "%3B"]
+
+
+def hubspot_addresses():
+    """HubSpot's version 3 over addresses with escapes, as its documentation has it and as its SDK does it."""
+    body, secret, out = b'[{"eventId":7,"subscriptionType":"contact.creation"}]', "hubspot_1_Sec-ret9secretsec", []
+
+    def undone(url):
+        return re.sub("|".join(HUBSPOT_UNDONE), lambda found: urllib.parse.unquote(found[0]), url)
+
+    def add(case, target, signed, expect):
+        url = "https://hooks.example.com/in/hubspot"
+        mac = hmac.new(secret.encode(), f"POST{url}{signed}".encode() + body + b"1760000000000", hashlib.sha256)
+        headers = [["Content-Type", "application/json"], ["X-HubSpot-Request-Timestamp", "1760000000000"]]
+        headers.append(["X-HubSpot-Signature-v3", base64.b64encode(mac.digest()).decode()])
+        out.append({
+            "id": f"hubspot/{case}", "provider": "hubspot", "kind": "verify", "now": NOW,
+            "config": {"url": url + target, "secrets": [secret]},
+            "request": {"method": "POST", "path": "/in/hubspot" + target, "headers": headers, "body_b64": base64.b64encode(body).decode()},
+            "expect": expect,
+        })
+
+    valid = {"verdict": "valid", "event_id": "7", "event_type": "contact.creation"}
+    all_of_them, others = "?x=" + "".join(HUBSPOT_UNDONE), "?x=a%3Ab%20c%26d%3De%25f%2Bg"
+    add("valid-escapes-undone", all_of_them, undone(all_of_them), valid)
+    add("valid-escapes-as-they-are", all_of_them, all_of_them, valid)
+    add("valid-other-escapes-stay", others, undone(others), valid)
+    add("all-escapes-undone", others, urllib.parse.unquote(others), {"verdict": "bad_signature"})
+    add("valid-escaped-percent-stays", "?x=%253A", "?x=%253A", valid)
+    add("undone-twice", "?x=%253A", "?x=:", {"verdict": "bad_signature"})
+    return out
+
+
+def xero_intent():
+    """What Xero asks before it sends: an empty list of events, signed well and badly. No answer has a body."""
+    body, secret = b'{"events":[],"firstEventSequence":0,"lastEventSequence":0,"entropy":"S0m3r4nd0mt3xt"}', "xero_1_Sec-ret9secretsec"
+
+    def entry(case, body, key, expect):
+        mac = base64.b64encode(hmac.new(key.encode(), body, hashlib.sha256).digest()).decode()
+        return {
+            "id": f"xero/{case}", "kind": "verify" if "verdict" in expect else "handshake", "provider": "xero", "now": NOW,
+            "config": {"url": "https://hooks.example.com/in/xero", "secrets": [secret]},
+            "request": {
+                "method": "POST", "path": "/in/xero",
+                "headers": [["Content-Type", "application/json"], ["x-xero-signature", mac]],
+                "body_b64": base64.b64encode(body).decode(),
+            },
+            "expect": expect,
+        }
+
+    answered, refused = {"response": {"status": 200, "body": ""}}, {"verdict": "bad_signature"}
+    return [
+        entry("handshake-intent-to-receive", body, secret, answered),
+        entry("handshake-intent-with-space", body.replace(b"[]", b"[ \n ]"), secret, answered),
+        entry("bad-intent-to-receive", body, secret[::-1], refused),
+    ]
+
+
+def sns_topics():
+    """Genuine messages of a topic, at sources that name it, another one, or several."""
+    genuine = json.loads((CRATE / "vectors" / "aws-sns.json").read_text())
+    out = []
+    for name in ("valid-basic", "handshake-subscribe"):
+        entry = next(found for found in genuine if found["id"] == f"aws-sns/{name}")
+        topic = json.loads(base64.b64decode(entry["request"]["body_b64"]))["TopicArn"]
+        refused = {"kind": "verify", "expect": {"verdict": "bad_signature"}}
+        for case, pinned, changes in [
+            ("of-the-topic", topic, {}),
+            ("of-one-of-the-topics", f"arn:aws:sns:eu-west-1:1:other, {topic}", {}),
+            ("of-another-topic", "arn:aws:sns:eu-west-1:1:other", refused),
+            ("of-a-topic-that-begins-so", topic + "s", refused),
+        ]:
+            config = entry["config"] | {"vars": {"topic_arn": pinned}}
+            out.append(entry | changes | {"id": f"aws-sns/{name}-{case}", "config": config})
+    return out
+
+
+def write(file, entries):
+    lines = ",\n".join(json.dumps(entry, ensure_ascii=False) for entry in entries)
+    (CRATE / "vectors" / file).write_text(f"[\n{lines}\n]\n")
+
+
 def main():
+    write("hubspot-own.json", hubspot_addresses())
+    write("xero-own.json", xero_intent())
+    write("aws-sns-own.json", sns_topics())
     for name in OWN:
         record = tomllib.loads((CRATE / "providers" / f"{name}.toml").read_text())
         made = vectors(name, record)
         # Those of mattermost stand beside others.
-        file = CRATE / "vectors" / ("mattermost-own.json" if name == "mattermost" else f"{name}.json")
+        file = "mattermost-own.json" if name == "mattermost" else f"{name}.json"
         if name == "mattermost":
             made = [entry | {"id": entry["id"] + "-own"} for entry in made]
-        lines = ",\n".join(json.dumps(entry, ensure_ascii=False) for entry in made)
-        file.write_text(f"[\n{lines}\n]\n")
+        write(file, made)
 
 
 if __name__ == "__main__":

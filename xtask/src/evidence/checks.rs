@@ -75,13 +75,7 @@ pub(super) const CHECKS: &[Check] = &[
         sizes: &[],
         seconds: [14, 14, 14],
     },
-    Check {
-        name: "leases",
-        subject: Subject::Binary,
-        filter: "clocks::",
-        sizes: &[],
-        seconds: [10, 10, 10],
-    },
+    Check { name: "leases", subject: Subject::Binary, filter: "clocks::", sizes: &[], seconds: [10, 10, 10] },
     // Half of them on each store.
     Check {
         name: "kills-under-load",

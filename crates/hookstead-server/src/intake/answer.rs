@@ -87,6 +87,19 @@ pub(crate) fn accepted(source: &Source, receipt: &AcceptReceipt, headers: &Heade
     success(status, content_type, body.into())
 }
 
+/// The answer to a request that is not verified: for each source one, whatever the reason, so that a sender learns
+/// nothing. The body is that of the provider's record, if it wants one of its own.
+pub(crate) fn not_verified(source: &Source) -> Response<Bytes> {
+    let mut response = Problem::NotVerified.response();
+    if let Some(body) = source.provider().and_then(|provider| provider.ack().reject_body.as_ref()) {
+        *response.body_mut() = Bytes::from(body.clone());
+        if body.is_empty() {
+            response.headers_mut().remove(header::CONTENT_TYPE);
+        }
+    }
+    response
+}
+
 /// Why an outcome is refused.
 fn refused(outcome: Outcome) -> Problem {
     match outcome {

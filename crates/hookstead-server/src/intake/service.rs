@@ -59,6 +59,8 @@ struct Refused<B> {
     /// What is left of the request.
     rest: Rest<B>,
     allow: Option<String>,
+    /// The answer, where the source's provider wants one of its own.
+    answer: Option<Box<Response<Bytes>>>,
     /// When there is room again, where that is known better than by the problem alone.
     retry_after_s: Option<u32>,
 }
@@ -75,7 +77,14 @@ enum Rest<B> {
 
 impl<B> Refused<B> {
     fn new(problem: Problem, rest: Rest<B>) -> Self {
-        Self { problem, rest, allow: None, retry_after_s: None }
+        Self { problem, rest, allow: None, answer: None, retry_after_s: None }
+    }
+
+    /// What was read to its end, by the rules of its source.
+    fn by(source: &Source, problem: Problem) -> Self {
+        let allow = (problem == Problem::Method).then(|| allow(source));
+        let answer = (problem == Problem::NotVerified).then(|| Box::new(answer::not_verified(source)));
+        Self { allow, answer, ..Self::new(problem, Rest::Nothing) }
     }
 
     /// By its method, where these are taken.
@@ -167,10 +176,7 @@ impl Intake {
             self.log_unread(&source, Problem::Rate, length, peer);
             Refused::over_rate(wait, Rest::Nothing)
         })?;
-        self.receive(head, &source, read, peer).await.map_err(|problem| match problem {
-            Problem::Method => Refused::method(allow(&source), Rest::Nothing),
-            other => Refused::new(other, Rest::Nothing),
-        })
+        self.receive(head, &source, read, peer).await.map_err(|problem| Refused::by(&source, problem))
     }
 
     fn mount(&self) -> Mount {
@@ -317,7 +323,7 @@ impl Intake {
     where
         B: Body<Data = Bytes> + Unpin,
     {
-        let mut response = refused.problem.response();
+        let mut response = refused.answer.map_or_else(|| refused.problem.response(), |answer| *answer);
         if let Some(seconds) = refused.retry_after_s {
             response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
         }

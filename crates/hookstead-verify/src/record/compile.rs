@@ -14,7 +14,7 @@ use crate::handshake::{Fetch, Handshake};
 use crate::identity::{IdForm, IdTemplates};
 use crate::keys::{KeyFinder, Pin};
 use crate::provider::{
-    Ack, Check, Confidence, ListedHeader, Order, Provider, Retry, Sample, SecretFacts, Variant,
+    Ack, Check, Confidence, ListedHeader, Order, Pinned, Provider, Retry, Sample, SecretFacts, Variant,
 };
 use crate::scheme::{
     Asymmetric, Basic, Claim, Hashed, Hmac, Jwt, KeyRule, Locator, PublicKeyRule, Scheme, Signed, Token,
@@ -127,6 +127,7 @@ impl Surroundings<'_> {
             when: When::compile(&raw.when)?,
             scheme,
             checks: self.checks(&raw.checks)?,
+            pins: self.pins(&raw.pins)?,
             freshness,
             each,
             listed,
@@ -188,6 +189,12 @@ impl Surroundings<'_> {
             Ok(Check { left: self.template(left)?, right: self.template(right)? })
         };
         raw.iter().map(check).collect()
+    }
+
+    fn pins(&self, raw: &BTreeMap<String, String>) -> Result<Vec<Pinned>, String> {
+        let pin =
+            |(part, conf): (&String, &String)| Ok(Pinned { part: self.template(part)?, conf: conf.clone() });
+        raw.iter().map(pin).collect()
     }
 
     fn handshakes(&self, raw: &[raw::Handshake]) -> Result<Vec<Handshake>, Misfit> {
@@ -366,6 +373,7 @@ fn ack(record: &raw::Record) -> Ack {
         content_type: raw.content_type.clone(),
         timeout_s: raw.timeout_s,
         reject: raw.reject,
+        reject_body: raw.reject_body.clone(),
         confidence: raw.confidence.unwrap_or(record.confidence),
         note: raw.note.clone(),
     }

@@ -105,6 +105,9 @@ pub(crate) struct Scheme {
     pub(crate) timestamp: Option<Timestamp>,
     #[serde(default)]
     pub(crate) checks: BTreeMap<String, String>,
+    /// Templates that must equal a value of the source's configuration, by its name, where the source gives it.
+    #[serde(default)]
+    pub(crate) pins: BTreeMap<String, String>,
     #[serde(default)]
     pub(crate) when: When,
 }
@@ -318,6 +321,9 @@ pub(crate) struct When {
     pub(crate) prefix: BTreeMap<String, String>,
     #[serde(default)]
     pub(crate) contains: BTreeMap<String, String>,
+    /// JSON pointers of arrays that have nothing in them.
+    #[serde(default)]
+    pub(crate) empty: Vec<String>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -421,6 +427,8 @@ pub(crate) struct Ack {
     pub(crate) timeout_s: Option<u32>,
     /// The status that this provider wants for a signature that does not hold.
     pub(crate) reject: Option<u16>,
+    /// The body that it wants then.
+    pub(crate) reject_body: Option<String>,
     pub(crate) confidence: Option<Confidence>,
     #[serde(default)]
     pub(crate) note: String,

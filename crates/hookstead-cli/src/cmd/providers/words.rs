@@ -141,7 +141,13 @@ pub(super) fn answers(provider: &Provider) -> Vec<String> {
     }
     said.extend(ack.body.iter().map(|body| format!("the answer's body is `{body}`")));
     said.extend(ack.timeout_s.map(|seconds| format!("it waits {} for an answer", span(seconds.into()))));
-    said.extend(ack.reject.map(|status| format!("a signature that does not hold is answered with {status}")));
+    said.extend(ack.reject.filter(|status| *status != 401).map(|status| {
+        format!("it wants {status} for a signature that does not hold; hookstead answers 401, so that it comes again")
+    }));
+    said.extend(ack.reject_body.iter().map(|body| match body.as_str() {
+        "" => "a signature that does not hold is answered without a body".to_owned(),
+        text => format!("a signature that does not hold is answered with `{text}`"),
+    }));
     let handshakes: Vec<&str> = provider.handshakes().collect();
     if !handshakes.is_empty() {
         said.push(format!("answered at once, and no event: {}", handshakes.join(", ")));

@@ -7,6 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use super::case::{Case, CaseRequest, wire};
 use super::sketch;
 use super::stage::Stage;
+use super::trace::strace;
 use crate::harness::{Reply, Server};
 
 /// The server of a case, known to its providers as `https://hook.example` and to its proxy by an inner address.
@@ -84,6 +85,55 @@ fn b035_a_ping_is_answered_with_a_pong() {
     let (replies, _) = play("B035", &[200], &[]);
     assert_eq!(replies[0].body, b"{\"type\":1}");
     assert_eq!(replies[0].header("content-type"), Some("application/json"));
+}
+
+#[test]
+fn b037_the_check_of_an_intent_gets_no_body_whether_it_is_signed_well_or_not() {
+    let (replies, stage) = play("B037", &[200, 401], &[]);
+    for reply in &replies {
+        assert_eq!((reply.body.as_slice(), reply.header("content-length")), (&b""[..], Some("0")), "{reply}");
+        assert_eq!(reply.header("content-type"), None, "{reply}");
+    }
+    let server = stage.serve();
+    let unsigned = wire("POST", "/in/xero", &[("Host", "hook.example")], b"{\"events\":[]}");
+    let garbled = [("Host", "hook.example"), ("x-xero-signature", "*")];
+    let garbled = wire("POST", "/in/xero", &garbled, b"{\"events\":[]}");
+    for request in [unsigned, garbled] {
+        let reply = server.connect().exchange(&request).expect("an answer");
+        assert_eq!(reply.to_string(), replies[1].to_string(), "whatever the reason, the answer is the same");
+    }
+}
+
+#[test]
+fn b115_the_header_with_the_time_has_its_own_name_and_some_escapes_are_undone() {
+    play("B115", &[202, 401], &["1"]);
+}
+
+/// The case is a forgery in a form that no variant of the record knows; the test adds one in the form that Amazon
+/// uses, whose certificate is to be fetched from elsewhere.
+#[test]
+fn b074_what_a_forged_message_names_is_not_called() {
+    let case = Case::get("B074");
+    let stage = stage(&case);
+    let trace = stage.data().join("connects");
+    let server = stage.serve_traced(strace(&trace, "connect,sendto,sendmsg", 64));
+    let mut replies = answers(&case, &server);
+    for host in
+        ["sns.evil.example", "sns.eu-west-1.amazonaws.com.evil.example", "169.254.169.254", "localhost"]
+    {
+        let body = format!(
+            "{{\"Type\":\"SubscriptionConfirmation\",\"MessageId\":\"m\",\"Message\":\"x\",\"Timestamp\":\"2025-10-09T08:53:20Z\",\
+             \"TopicArn\":\"arn\",\"Token\":\"t\",\"SubscribeURL\":\"https://{host}/confirm\",\"SignatureVersion\":\"2\",\
+             \"SigningCertURL\":\"https://{host}/c.pem\",\"Signature\":\"AA==\"}}"
+        );
+        let request = wire("POST", "/in/sns", &[("Host", "hook.example")], body.as_bytes());
+        replies.push(server.connect().exchange(&request).expect("an answer"));
+    }
+    assert!(replies.iter().all(|reply| reply.status == 401), "{replies:#?}");
+    assert!(server.admin().events().is_empty());
+    server.stop();
+    let calls = std::fs::read_to_string(&trace).expect("the trace");
+    assert!(!calls.contains("sa_family=AF_INET"), "somebody was called: {calls}");
 }
 
 /// The case's own secret is shorter than any of Twilio's, so its requests are signed anew: for the public address and

@@ -28,6 +28,22 @@ fn b042_a_blank_after_the_prefix() {
     play("B042").ids(&["sp-1", "sp-2"]);
 }
 
+/// The sender of the case is Mercado Pago, which has a record.
+#[test]
+fn b049_a_manifest_of_query_header_and_time_is_signed() {
+    let case = Case::get("B049");
+    let stage = Stage::at(case.now())
+        .variable("MP", "hookbox-test-secret-01")
+        .toml("[sources.mp]\nprovider = \"mercadopago\"\nsecret = { env = \"MP\" }\n");
+    let server = stage.serve();
+    let reply = server.connect().exchange(&case.requests()[0].bytes).expect("an answer");
+    assert!((200..300).contains(&reply.status), "{reply}");
+    let events = server.admin().events();
+    assert_eq!((events.len(), &events[0]["provider_event_id"]), (1, &"mp-1".into()));
+    let page = include_str!("../../../../../docs/providers/mercadopago.md");
+    assert!(page.contains("Of the body nothing is signed"));
+}
+
 #[test]
 fn b045_base64_with_either_alphabet_and_with_or_without_padding() {
     let played = play("B045");

@@ -74,6 +74,7 @@ fn provider(preset: &str) -> &str {
     match preset {
         "standard-webhooks" => "standardwebhooks",
         "hubspot-v3" => "hubspot",
+        "sns" => "aws-sns",
         same => same,
     }
 }

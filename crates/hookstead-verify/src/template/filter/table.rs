@@ -14,6 +14,7 @@ pub(crate) const FILTERS: &[Filter] = &[
     ("base64url", |bytes, _| Some(texts::base64url(bytes))),
     ("php_escape", |bytes, _| texts::php_escape(bytes)),
     ("other_port", |bytes, _| Some(texts::other_port(bytes))),
+    ("unescape_punctuation", |bytes, _| Some(texts::unescape_punctuation(bytes))),
     ("sha1", |bytes, _| Some(digests::sha1(bytes))),
     ("sha256", |bytes, _| Some(digests::sha256(bytes))),
     ("sha512", |bytes, _| Some(digests::sha512(bytes))),
@@ -74,6 +75,13 @@ mod tests {
         check("other_port", "https://h.example:8443/p:1", "https://h.example/p:1");
         check("other_port", "https://[::1]/", "https://[::1]:443/");
         check("other_port", "no address", "no address");
+        let all = "%3A%2F%3F%40%21%24%27%28%29%2A%2C%3B";
+        check("unescape_punctuation", all, ":/?@!$'()*,;");
+        check("unescape_punctuation", &all.to_lowercase(), ":/?@!$'()*,;");
+        for kept in ["%20%26%3D%25%23%2B%5B", "%", "%3", "%3G", "a%c3%a9", ""] {
+            check("unescape_punctuation", kept, kept);
+        }
+        check("unescape_punctuation", "%253A%%3A", "%253A%:");
     }
 
     #[test]

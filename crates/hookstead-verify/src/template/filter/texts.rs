@@ -32,6 +32,34 @@ pub(super) fn php_escape(bytes: &[u8]) -> Option<Vec<u8>> {
     Some(escaped.into_bytes())
 }
 
+/// The punctuation that HubSpot signs unescaped wherever a sender escaped it; every other escape is signed as it
+/// stands.
+const UNESCAPED: &[u8] = b":/?@!$'()*,;";
+
+/// An address with the escapes of [`UNESCAPED`] undone, each once: what comes out is not looked at again.
+pub(super) fn unescape_punctuation(url: &[u8]) -> Vec<u8> {
+    let digit = |at: usize| url.get(at).and_then(|byte| char::from(*byte).to_digit(16));
+    let escaped = |at: usize| match (url[at], digit(at + 1), digit(at + 2)) {
+        (b'%', Some(high), Some(low)) => u8::try_from(high * 16 + low).ok(),
+        _ => None,
+    };
+    let mut plain = Vec::with_capacity(url.len());
+    let mut at = 0;
+    while at < url.len() {
+        match escaped(at).filter(|byte| UNESCAPED.contains(byte)) {
+            Some(byte) => {
+                plain.push(byte);
+                at += 3;
+            }
+            None => {
+                plain.push(url[at]);
+                at += 1;
+            }
+        }
+    }
+    plain
+}
+
 /// An address without its port if it has one, else with the default port of its scheme: some senders sign the
 /// one, some the other.
 pub(super) fn other_port(url: &[u8]) -> Vec<u8> {
