@@ -4,7 +4,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use hookstead::store::OpenOptions;
+use hookstead::store::{OpenOptions, UpgradeCopy};
 use hookstead::verify::{KeySource, Registry};
 use hookstead::{Destination, Inbox, OnConflict, Source, SourceOptions};
 
@@ -33,7 +33,9 @@ pub(crate) fn open_with(
     intake: SocketAddr,
     keys: Option<&Arc<dyn KeySource>>,
 ) -> Result<Inbox, StartError> {
-    let options = OpenOptions { free_bytes_min: config.store.min_free, ..OpenOptions::default() };
+    let upgrade_copy = if config.store.upgrade_copy { UpgradeCopy::Beside } else { UpgradeCopy::None };
+    let options =
+        OpenOptions { free_bytes_min: config.store.min_free, upgrade_copy, ..OpenOptions::default() };
     let mut builder = Inbox::builder().store(&config.store.url).open_options(options);
     for destination in destinations(config)? {
         builder = builder.destination(destination);

@@ -46,6 +46,8 @@ pub struct OpenOptions {
     /// How long an effect may take that is committed with the settle of a delivery (see [`crate::sqlite_effect`]): all
     /// that is waiting to be committed waits for it.
     pub effect_time_max: Duration,
+    /// Whether an older database is copied before its schema is changed.
+    pub upgrade_copy: UpgradeCopy,
     /// The key of the identity hashes of a store that is made now; `None`: a random one. A store that exists
     /// keeps its own.
     pub identity_key: Option<[u8; 32]>,
@@ -66,6 +68,7 @@ impl Default for OpenOptions {
             journal_bytes_max: JOURNAL_BYTES_MAX,
             checkpoints: Checkpoints::Beside,
             effect_time_max: EFFECT_TIME_MAX,
+            upgrade_copy: UpgradeCopy::Beside,
             identity_key: None,
             identity_flush: IdentityFlush::default(),
         }
@@ -112,6 +115,17 @@ impl Default for IdentityFlush {
 
 /// With one range: up to 65,792 identities, 3 MB of memory. A commit that flushes moves about as many of them.
 const IDENTITY_FLUSH_EVENTS: u32 = 256;
+
+/// What a start does before it changes the schema of a database that an earlier program made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UpgradeCopy {
+    /// It keeps a copy of the database as it was, checked and durable, in `<database>.schema-<number>` beside it, in place
+    /// of an earlier copy of the same schema. Without room for it, and [`OpenOptions::free_bytes_min`] beside it, the
+    /// start is refused and nothing is changed.
+    Beside,
+    /// It keeps none: the caller has a backup.
+    None,
+}
 
 /// An open store.
 pub struct Opened {
@@ -252,6 +266,15 @@ pub enum OpenError {
         /// The step in which it was tried.
         step: Option<StartStep>,
     },
+    /// There is no room for the copy that is kept before the schema is changed. Nothing was changed.
+    NoRoomForCopy {
+        /// The database.
+        path: PathBuf,
+        /// How many bytes must be free.
+        needed: u64,
+        /// How many are.
+        free: u64,
+    },
     /// The database engine failed.
     Database {
         /// What was tried.
@@ -275,7 +298,8 @@ impl OpenError {
             | Self::Changed { .. }
             | Self::Foreign { .. }
             | Self::ForeignFolder { .. }
-            | Self::OrphanedLog { .. } => Some(StartStep::Format),
+            | Self::OrphanedLog { .. }
+            | Self::NoRoomForCopy { .. } => Some(StartStep::Format),
             Self::ForeignLog { .. } => Some(StartStep::Log),
             Self::Setting { .. } => Some(StartStep::Settings),
             Self::Unfit { .. } => Some(StartStep::WriteProbe),
@@ -320,6 +344,11 @@ impl OpenError {
             ),
             Self::Damaged { path, what, .. } => format!("`{}` is damaged: {what}", path.display()),
             Self::OldSqlite { found, .. } => format!("SQLite {found} can damage a write-ahead log"),
+            Self::NoRoomForCopy { path, needed, free } => format!(
+                "`{}` is of an older schema, and a copy of it is kept before that is changed: {needed} bytes must be \
+                 free, min_free included, and {free} are",
+                path.display()
+            ),
             Self::Setting { setting, found } => format!("SQLite did not keep `{setting}`: it is `{found}`"),
             Self::Io { doing, .. } | Self::Database { doing, .. } => format!("failed to {doing}"),
         }
@@ -343,6 +372,9 @@ impl OpenError {
             Self::ForeignLog { .. } => "put its own log beside the database, or restore a backup",
             Self::NetworkFileSystem { .. } => "use a local disk",
             Self::Damaged { .. } => "run `hookstead store check`, or restore a backup",
+            Self::NoRoomForCopy { .. } => {
+                "make room, or take a backup elsewhere and set `store.upgrade_copy = false`"
+            }
             Self::Setting { .. } => "the disk or file system cannot carry a store: use another one",
             Self::Io { .. } => "check that the folder exists, is yours and has room",
             Self::Database { .. } => "look at the disk (free space, dmesg), then run `hookstead store check`",

@@ -76,6 +76,12 @@ pub const KEYS: &[Key] = &[
         "\"sqlite:hookstead.db\"",
         "relative paths count from the data folder; or \"files:DIR\", or \"memory:\" (kept nowhere)",
     ),
+    key(
+        "store",
+        "upgrade_copy",
+        "true",
+        "a newer hookstead keeps a copy of the database as it was before it changes the schema",
+    ),
     key("store", "min_free", "\"1 GiB\"", "with less free space on the disk: 503 and Retry-After"),
     key(
         "limits",

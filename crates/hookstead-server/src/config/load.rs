@@ -272,10 +272,13 @@ impl Loading<'_> {
         let data = data?;
         let parse = |text: &str| store_url(text, data);
         let url = self.overridable(root, section.as_ref(), &url, parse);
-        let min_free =
-            section.and_then(|section| section.size("min_free", 0..=1 << 50)).map_or(1 << 30, |at| at.value);
+        let min_free = section
+            .as_ref()
+            .and_then(|section| section.size("min_free", 0..=1 << 50))
+            .map_or(1 << 30, |at| at.value);
+        let upgrade_copy = section.and_then(|section| section.boolean("upgrade_copy")).unwrap_or(true);
         let url = url.unwrap_or_else(|| format!("sqlite:{}", data.join("hookstead.db").display()));
-        Some(StoreConfig { url, min_free })
+        Some(StoreConfig { url, min_free, upgrade_copy })
     }
 
     /// A table with its keys checked and the origin of its values noted.

@@ -130,6 +130,8 @@ pub struct StoreConfig {
     pub url: String,
     /// With less free space than this, in bytes, nothing is accepted.
     pub min_free: u64,
+    /// Whether a copy of an older database is kept before its schema is changed.
+    pub upgrade_copy: bool,
 }
 
 /// `[limits]`; see [`crate::limits`] for the reasons.

@@ -108,6 +108,7 @@ impl Config {
             ("server.failstop_linger", duration(server.failstop_linger)),
             ("store.url", quoted(&self.store.url)),
             ("store.min_free", size(self.store.min_free)),
+            ("store.upgrade_copy", self.store.upgrade_copy.to_string()),
             ("limits.body", size(limits.body)),
             ("limits.body_memory", size(limits.body_memory)),
             ("limits.header_time", duration(limits.header_time)),

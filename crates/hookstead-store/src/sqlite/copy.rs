@@ -50,7 +50,7 @@ pub(crate) fn copy(
 }
 
 /// Within one read transaction, so that writes that come meanwhile do not make it begin again.
-fn copy_pages(source: &Target, to: &Path, step: Step<'_>) -> Result<(), BackupError> {
+pub(super) fn copy_pages(source: &Target, to: &Path, step: Step<'_>) -> Result<(), BackupError> {
     let failed = |source: rusqlite::Error| BackupError::Database {
         doing: "copy the database".to_owned(),
         source: source.into(),
@@ -58,7 +58,11 @@ fn copy_pages(source: &Target, to: &Path, step: Step<'_>) -> Result<(), BackupEr
     let reader = source.reader().map_err(failed)?;
     reader.execute_batch("BEGIN; SELECT count(*) FROM store;").map_err(failed)?;
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let mut copy = Connection::open_with_flags(to, flags).map_err(failed)?;
+    let opened = match &source.vfs {
+        None => Connection::open_with_flags(to, flags),
+        Some(vfs) => Connection::open_with_flags_and_vfs(to, flags, vfs.as_str()),
+    };
+    let mut copy = opened.map_err(failed)?;
     // Nobody takes the file for a backup before our own sync of all of it.
     copy.execute_batch("PRAGMA synchronous = OFF; PRAGMA journal_mode = MEMORY;").map_err(failed)?;
     let backup = Backup::new(&reader, &mut copy).map_err(failed)?;
@@ -138,7 +142,7 @@ fn check(path: &Path, options: &OpenOptions, step: Step<'_>) -> Result<CheckRepo
 }
 
 /// What SQLite made to read the copy; nothing is in it.
-fn remove_beside(fs: &dyn Fs, database: &Path) -> Result<(), BackupError> {
+pub(super) fn remove_beside(fs: &dyn Fs, database: &Path) -> Result<(), BackupError> {
     for path in [wal_path(database), beside(database, "-shm")] {
         if fs.facts(&path).map_err(io_error("look at", &path))?.is_some() {
             fs.remove(&path).map_err(io_error("remove", &path))?;

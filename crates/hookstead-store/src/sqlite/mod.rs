@@ -46,6 +46,7 @@ mod run;
 mod settle;
 mod store;
 mod sweep;
+mod upgrade;
 mod writer;
 
 pub(crate) use copy::{copy, restore};

@@ -2,9 +2,9 @@
 //!
 //! The steps are [`StartStep::SQLITE`], in this order: what may be refused without touching anything (library, file
 //! system), the lock, what the file is, then the page cache is emptied of what a failed write may have left in it, the
-//! log is read for damage that SQLite would not tell, the schema is read, the log is brought to its size, the newest
-//! events are compared with their digests, the pending identities are read, a writer empties the log and proves itself
-//! with a probe, and the folder's entries are made durable.
+//! log is read for damage that SQLite would not tell, the schema is read and an older database copied, the log is brought
+//! to its size, the newest events are compared with their digests, the pending identities are read, a writer empties the
+//! log and proves itself with a probe, and the folder's entries are made durable.
 
 use std::io;
 use std::num::NonZeroUsize;
@@ -31,6 +31,7 @@ use super::published::Published;
 use super::readers::Readers;
 use super::row;
 use super::store::SqliteStore;
+use super::upgrade;
 use super::writer::{Parts, Writer};
 use crate::fs::Fs;
 use crate::lock::{LockError, StoreLock, lock_path};
@@ -105,6 +106,8 @@ fn open_locked(
         steps.say(read_schema(path, &reader)?);
         steps.begin(StartStep::Log);
         refuse_foreign_log(&target, &reader, &wal)?;
+        steps.begin(StartStep::Format);
+        upgrade::keep_copy(&target, &reader, options)?;
     } else {
         refuse_orphan(fs, path, &wal)?;
         create::database(fs, &target, options.identity_key, now)?;

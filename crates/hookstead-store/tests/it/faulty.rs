@@ -15,6 +15,8 @@ pub(crate) struct Faulty {
     pub(crate) poses_as: Option<FileSystem>,
     /// No folder can be synced.
     pub(crate) sync_dir: bool,
+    /// No file gets another name.
+    pub(crate) rename: bool,
     /// No file can be evicted.
     pub(crate) evict: bool,
     pub(crate) free: Option<Arc<AtomicU64>>,
@@ -42,7 +44,7 @@ impl Fs for Faulty {
         OsFs.list(dir)
     }
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        OsFs.rename(from, to)
+        if self.rename { Err(io::Error::other("EIO")) } else { OsFs.rename(from, to) }
     }
     fn hard_link(&self, file: &Path, name: &Path) -> io::Result<()> {
         OsFs.hard_link(file, name)

@@ -25,6 +25,7 @@ mod refusal;
 mod scene;
 mod schema;
 mod start;
+mod upgrade;
 mod wal;
 mod watch;
 
@@ -78,6 +79,7 @@ fn main() -> ExitCode {
         refusal::CASES,
         schema::CASES,
         start::CASES,
+        upgrade::CASES,
         wal::CASES,
     ];
     let own = own.into_iter().flatten().map(|(name, run)| {

@@ -1,0 +1,170 @@
+//! The schema of an older database is changed: a copy of it as it was is there first, or nothing is changed.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use hookstead_core::Outcome;
+use hookstead_store::{OpenError, OpenOptions, UpgradeCopy, open};
+use rusqlite::Connection;
+
+use crate::backend::{Folder, OPENED_AT, options};
+use crate::case::cases;
+use crate::faulty::Faulty;
+use crate::fixtures::copy;
+use crate::scene::{accept, events, problems, register};
+
+cases!("upgrade":
+    an_older_database_is_copied_before_its_schema_changes,
+    the_program_of_before_can_go_on_with_the_copy,
+    a_new_database_and_one_of_this_schema_are_not_copied,
+    told_not_to_no_copy_is_kept,
+    without_room_for_the_copy_nothing_is_changed,
+    without_a_durable_copy_nothing_is_changed,
+    a_damaged_database_is_not_brought_to_a_newer_schema,
+    what_is_left_of_a_copy_that_was_cut_short_is_no_obstacle,
+);
+
+/// How many events the fixture has.
+const EVENTS: i64 = 10;
+
+/// A folder with a database of the first schema, `events.db`.
+fn older() -> Folder {
+    let folder = Folder::new();
+    copy("sqlite-schema-1", &folder.path(""));
+    folder
+}
+
+fn schema(database: &Path) -> i64 {
+    let raw = Connection::open(database).expect("anybody can open it");
+    raw.query_row("SELECT max(number) FROM migrations", [], |row| row.get(0)).expect("it can be read")
+}
+
+fn names(folder: &Folder) -> Vec<String> {
+    let entries = std::fs::read_dir(folder.path("")).expect("it can be listed");
+    let mut names: Vec<_> = entries
+        .map(|entry| entry.expect("it can be listed").file_name().to_string_lossy().into_owned())
+        .filter(|name| name.contains("schema"))
+        .collect();
+    names.sort();
+    names
+}
+
+fn an_older_database_is_copied_before_its_schema_changes() {
+    let folder = older();
+    let before = std::fs::read(folder.database()).expect("it is there");
+    let store = folder.open().store;
+    assert_eq!(problems(&store), [] as [&str; 0]);
+    store.close(OPENED_AT).expect("it closes");
+    drop(store);
+    assert!(schema(&folder.database()) > 1);
+    assert_eq!(names(&folder), ["events.db.schema-1"]);
+    let kept = folder.path("events.db.schema-1");
+    assert_eq!(std::fs::metadata(&kept).expect("it is there").permissions().mode() & 0o777, 0o600);
+    // Page 1 has counters of the file's own; all others are the same bytes.
+    let copied = std::fs::read(&kept).expect("it is there");
+    assert!(copied.len() == before.len() && copied[8192..] == before[8192..], "the copy is another database");
+    let raw = Connection::open(&kept).expect("anybody can open it");
+    let count: i64 = raw.query_row("SELECT count(*) FROM events", [], |row| row.get(0)).expect("it reads");
+    assert_eq!((schema(&kept), count), (1, EVENTS));
+}
+
+/// Which program that is does not matter here: it can be opened, and is brought to the newer schema again.
+fn the_program_of_before_can_go_on_with_the_copy() {
+    let folder = older();
+    folder.open().store.close(OPENED_AT).expect("it closes");
+    let back = Folder::new();
+    std::fs::copy(folder.path("events.db.schema-1"), back.database()).expect("it can be copied");
+    let store = back.open().store;
+    assert_eq!(i64::try_from(events(&store).len()).expect("they are few"), EVENTS);
+    assert_eq!(accept(&store, "evt_done", b"{\"n\":1}"), Outcome::Duplicate);
+}
+
+fn a_new_database_and_one_of_this_schema_are_not_copied() {
+    let folder = Folder::new();
+    for _ in 0..2 {
+        let store = folder.open().store;
+        register(&store);
+        store.close(OPENED_AT).expect("it closes");
+    }
+    assert_eq!(names(&folder), [] as [&str; 0]);
+    let older = older();
+    older.open().store.close(OPENED_AT).expect("it closes");
+    std::fs::remove_file(older.path("events.db.schema-1")).expect("it is there");
+    older.open().store.close(OPENED_AT).expect("it closes");
+    assert_eq!(names(&older), [] as [&str; 0], "the second start changes nothing");
+}
+
+fn told_not_to_no_copy_is_kept() {
+    let folder = older();
+    let told = OpenOptions { upgrade_copy: UpgradeCopy::None, ..options() };
+    let store = open(&folder.url(), &told, OPENED_AT).expect("the store opens").store;
+    assert_eq!(accept(&store, "evt_done", b"{\"n\":1}"), Outcome::Duplicate);
+    drop(store);
+    assert!(schema(&folder.database()) > 1);
+    assert_eq!(names(&folder), [] as [&str; 0]);
+}
+
+/// Expects that an open with this disk is refused, and that the database is the one that it was.
+fn check_unchanged(folder: &Folder, options: &OpenOptions) -> OpenError {
+    let before = std::fs::read(folder.database()).expect("it is there");
+    let refused = open(&folder.url(), options, OPENED_AT).expect_err("it is refused");
+    assert!(std::fs::read(folder.database()).expect("it is there") == before, "it was written to");
+    assert_eq!(names(folder), [] as [&str; 0], "{refused}");
+    refused
+}
+
+fn without_room_for_the_copy_nothing_is_changed() {
+    let folder = older();
+    let bytes = std::fs::metadata(folder.database()).expect("it is there").len();
+    let with = |free: u64| {
+        let fs = Arc::new(Faulty { free: Some(Arc::new(AtomicU64::new(free))), ..Faulty::default() });
+        OpenOptions { fs, free_bytes_min: 1_000, ..options() }
+    };
+    let refused = check_unchanged(&folder, &with(bytes + 999));
+    assert!(
+        matches!(&refused, OpenError::NoRoomForCopy { needed, free, .. } if *needed == free + 1),
+        "{refused:?}"
+    );
+    assert!(refused.to_string().contains("upgrade_copy = false"), "{refused}");
+    assert_eq!(schema(&folder.database()), 1);
+    open(&folder.url(), &with(bytes + 1_000), OPENED_AT).expect("there is room");
+    assert_eq!(names(&folder), ["events.db.schema-1"]);
+}
+
+fn without_a_durable_copy_nothing_is_changed() {
+    let folder = older();
+    let fs = Arc::new(Faulty { rename: true, ..Faulty::default() });
+    let refused = check_unchanged(&folder, &OpenOptions { fs, ..options() });
+    assert!(refused.to_string().contains("events.db.schema-1"), "{refused}");
+    assert_eq!(schema(&folder.database()), 1);
+}
+
+/// Each page of a table or an index has lost its kind, one after the other.
+fn a_damaged_database_is_not_brought_to_a_newer_schema() {
+    let folder = older();
+    let sound = std::fs::read(folder.database()).expect("it is there");
+    let is_tree = |page: &[u8]| [2, 5, 10, 13].contains(&page[0]);
+    let pages: Vec<_> = (2..sound.len() / 8192).filter(|page| is_tree(&sound[page * 8192..])).collect();
+    let mut named = 0;
+    for page in &pages {
+        let mut bytes = sound.clone();
+        bytes[page * 8192] = 99;
+        std::fs::write(folder.database(), bytes).expect("it can be written");
+        let refused = check_unchanged(&folder, &options());
+        named += usize::from(matches!(refused, OpenError::Damaged { .. }));
+    }
+    // Without the two that are read before, the key and the history of the schema, no copy is begun.
+    assert!(pages.len() > 15 && named >= pages.len() - 2, "{named} of {}", pages.len());
+}
+
+fn what_is_left_of_a_copy_that_was_cut_short_is_no_obstacle() {
+    let folder = older();
+    for name in ["events.db.schema-1", "events.db.schema-1.new", "events.db.schema-1.new-wal"] {
+        std::fs::write(folder.path(name), b"half a database").expect("it can be written");
+    }
+    folder.open().store.close(OPENED_AT).expect("it closes");
+    assert_eq!(names(&folder), ["events.db.schema-1"]);
+    assert_eq!(schema(&folder.path("events.db.schema-1")), 1);
+}
