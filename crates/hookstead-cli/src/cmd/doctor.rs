@@ -148,7 +148,7 @@ fn print(report: &Report) -> Result<()> {
     let [good, skipped, warned, failed] =
         [Verdict::Good, Verdict::Skipped, Verdict::Warning, Verdict::Failed]
             .map(|verdict| report.count(verdict));
-    output::line(format_args!("\n{good} ok, {warned} warnings, {failed} failed, {skipped} skipped"))
+    output::line(format_args!("\n{good} ok, {warned} warn, {failed} fail, {skipped} skip"))
 }
 
 fn print_one(finding: &Finding) -> Result<()> {

@@ -43,6 +43,8 @@ fn check_canary(kind: StoreKind) {
             "store check --json",
             "destinations list",
             "deliveries list",
+            "doctor",
+            "doctor --json",
         ] {
             let words: Vec<&str> = verb.split(' ').collect();
             let printed = project.run(&words);
@@ -107,6 +109,7 @@ fn pages(server: &Server) -> Vec<(String, String)> {
         "/livez",
         "/readyz",
         "/metrics",
+        "/v1/doctor",
         "/v1/events",
         "/v1/events/conf:evt_1",
         "/v1/events/conf:evt_1/receipt",

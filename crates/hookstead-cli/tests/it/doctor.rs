@@ -119,7 +119,7 @@ fn a_healthy_inbox_without_a_configuration_has_nothing_that_fails() {
 
     let said = terminal.ok(&["doctor"]).stdout;
     assert!(said.lines().any(|line| line.starts_with("ok    ready           ")), "{said}");
-    assert!(said.ends_with(" skipped\n") && !said.contains('\x1b'), "{said}");
+    assert!(said.ends_with(" skip\n") && !said.contains('\x1b'), "{said}");
 }
 
 #[test]
@@ -292,6 +292,22 @@ fn refuses_to_start(project: &Project, under: Command, step: &str, fix: &str, wh
     assert_eq!(refused.exit_code, Some(1), "{what}: {refused:?}");
     assert!(refused.stderr.lines().any(|line| line == format!("  step   {step}")), "{what}: {refused:?}");
     assert!(refused.stderr.contains(&format!("  fix    {fix}")), "{what}, {fix}: {refused:?}");
+}
+
+#[test]
+fn a_database_that_was_moved_away_under_its_server_is_named() {
+    let project = Project::new();
+    let server = project.serve();
+    send(&server, unix_time(), "a");
+    let (here, there) = (project.data().join("hookstead.db"), project.data().join("elsewhere.db"));
+    fs::rename(&here, &there).expect("it is there");
+    let report = ask(&project, 1);
+    assert_eq!(report.failed(), ["format"], "{:#}", report.0);
+    let [_, what, fix] = report.expect("format", "fail");
+    assert!(what.contains("is missing") && fix.contains("put the database back"), "{what}; {fix}");
+    fs::rename(&there, &here).expect("it is there");
+    assert_eq!(ask(&project, 0).failed(), Vec::<&str>::new());
+    drop(server);
 }
 
 #[test]
