@@ -6,6 +6,7 @@ use aws_lc_rs::digest::{SHA256, digest};
 use bytes::Bytes;
 
 use crate::delivery::DeliveryTally;
+use crate::error::StoreError;
 use crate::id::{DestinationNumber, EventId, Seq};
 use crate::identity::{Identity, IdentityHash, IdentityKey};
 use crate::name::SourceName;
@@ -281,6 +282,13 @@ pub struct Event {
 }
 
 impl Event {
+    /// The same event with everything at zero that is counted of it after it was stored: duplicates, conflicts,
+    /// deliveries.
+    #[must_use]
+    pub fn uncounted(self) -> Self {
+        Self { duplicates: Duplicates::default(), conflicts: 0, deliveries: DeliveryTally::default(), ..self }
+    }
+
     /// Whether everybody whom the event is owed to has it. An event that is owed to nobody is unfinished.
     pub fn is_finished(&self) -> bool {
         self.deliveries.is_finished()
@@ -353,6 +361,19 @@ pub enum Body {
     Kept(Bytes),
     /// Erased by retention. Identity, digest and length remain.
     Erased,
+}
+
+/// An event with its body, or why it is not there: what [`Store::fetch`](crate::Store::fetch) says of each.
+#[derive(Debug)]
+pub enum Fetched {
+    /// The event, [without counts](Event::uncounted), and its body, whose digest was checked.
+    Whole(Box<Event>, Body),
+    /// It is there, and its body was not wanted now.
+    TooLarge,
+    /// There is no such event.
+    Unknown,
+    /// It cannot be read: it is damaged, or the store cannot be read at the moment.
+    Failed(StoreError),
 }
 
 #[cfg(test)]

@@ -33,7 +33,7 @@ pub use effect::{Effect, EffectFailure};
 pub use error::StoreError;
 pub use event::{
     AcceptReceipt, Acceptance, AcceptanceFacts, Body, BodyReuse, ComparisonDigest, Conflict, ConflictState,
-    Decision, Digest, Duplicates, Event, Outcome, StoredBytes,
+    Decision, Digest, Duplicates, Event, Fetched, Outcome, StoredBytes,
 };
 pub use id::{Bucket, DeliveryId, DestinationNumber, EventId, IdError, RedeliveryId, Seq, SourceNumber};
 pub use identity::{Identity, IdentityError, IdentityHash, IdentityKey, ProviderEventId, Scope};

@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::attempt::Attempt;
 use crate::delivery::{Delivery, DeliveryTally};
 use crate::error::StoreError;
-use crate::event::{AcceptReceipt, Acceptance, Body, Conflict, Decision, Event};
+use crate::event::{AcceptReceipt, Acceptance, Body, Conflict, Decision, Event, Fetched};
 use crate::id::{DeliveryId, DestinationNumber, EventId, RedeliveryId, Seq, SourceNumber};
 use crate::identity::IdentityKey;
 use crate::lease::{Extension, Lease, LeaseToken, Settlement, Verdict};
@@ -58,6 +58,21 @@ pub trait Store: Send + Sync {
 
     /// A body, after its digest was checked; [`StoreError::Corrupt`] if it does not hold.
     fn body(&self, selector: BodySelector) -> Result<Option<Body>, StoreError>;
+
+    /// Events with their bodies, for whoever delivers them: an answer for each id, in their order. What is wrong with
+    /// one is its own answer and keeps no other from being read.
+    ///
+    /// Before a body is read, `fits` is asked whether it is wanted now, by its place among the ids and its length in
+    /// bytes. It may be asked about one of them more than once.
+    ///
+    /// # Errors
+    ///
+    /// If none of them can be read.
+    fn fetch(
+        &self,
+        events: &[EventId],
+        fits: &mut dyn FnMut(usize, u64) -> bool,
+    ) -> Result<Vec<Fetched>, StoreError>;
 
     /// Events, by sequence number. A reader that follows [`crate::Order::OldestFirst`] with the cursors that
     /// it gets sees every event exactly once, also those whose commits land after it began.

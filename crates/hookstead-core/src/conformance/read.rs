@@ -7,7 +7,7 @@ use super::draft::Draft;
 use super::scene::{STATES, dead};
 use super::world::{LEASE, SECOND, World};
 use crate::delivery::DeliveryTally;
-use crate::event::Body;
+use crate::event::{Body, Event, Fetched};
 use crate::id::{DestinationNumber, EventId, RedeliveryId, Seq};
 use crate::lease::Verdict;
 use crate::query::{BodySelector, EventSelector};
@@ -18,6 +18,9 @@ list!("read":
     the_newest_event_is_the_last_committed,
     an_unknown_event_is_none,
     an_unknown_body_is_none,
+    events_are_fetched_with_their_bodies_in_the_order_of_their_ids,
+    a_body_that_does_not_fit_is_not_fetched_and_the_others_are,
+    an_erased_event_is_fetched_without_its_body,
     an_event_counts_its_deliveries_by_state,
     an_empty_store_counts_nothing,
     events_bodies_deliveries_and_open_conflicts_are_counted,
@@ -78,6 +81,69 @@ fn an_unknown_body_is_none(world: &mut World) {
         assert_eq!(body, None, "{selector:?}");
     }
     assert_eq!(world.variant_body(event, 1), Some(Body::Kept("other".into())));
+}
+
+/// The store's answers, with every body wanted whose length is not `but`.
+fn fetch(world: &World, ids: &[EventId], but: u64) -> Vec<Fetched> {
+    let mut fits = |at: usize, bytes: u64| {
+        assert!(at < ids.len(), "asked about {at} of {}", ids.len());
+        bytes != but
+    };
+    world.store().fetch(ids, &mut fits).expect("events can be fetched")
+}
+
+fn whole(fetched: &Fetched) -> (&Event, &Body) {
+    match fetched {
+        Fetched::Whole(event, body) => (event, body),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn events_are_fetched_with_their_bodies_in_the_order_of_their_ids(world: &mut World) {
+    let (source, to) = (world.source("shop"), world.destination("app"));
+    // One whose body is longer than what a store may read without asking.
+    let bodies = ["1".to_owned(), "2".repeat(200_000), String::new()];
+    let ids: Vec<EventId> = (0..)
+        .zip(&bodies)
+        .map(|(number, body)| {
+            world.accept(&Draft::new(source, format!("evt_{number}"), body.as_str()).owed_to([to])).event
+        })
+        .collect();
+    world.accept(&Draft::new(source, "evt_0", "other"));
+    let strange = EventId::from_bytes([0xee; 16]);
+    let asked = [ids[2], strange, ids[0], ids[1], ids[0]];
+    let fetched = fetch(world, &asked, u64::MAX);
+    assert_eq!(fetched.len(), asked.len());
+    for (fetched, number) in [(0, 2), (2, 0), (3, 1), (4, 0)].map(|(at, number)| (&fetched[at], number)) {
+        let (event, body) = whole(fetched);
+        assert_eq!(*event, world.event(ids[number]).uncounted());
+        assert_eq!(*body, Body::Kept(bodies[number].clone().into()));
+    }
+    assert!(matches!(fetched[1], Fetched::Unknown), "{:?}", fetched[1]);
+    assert!(fetch(world, &[], u64::MAX).is_empty());
+}
+
+fn a_body_that_does_not_fit_is_not_fetched_and_the_others_are(world: &mut World) {
+    let source = world.source("shop");
+    for large in [7, 200_000] {
+        let id = |which: &str| format!("{which}_{large}");
+        let ids = [
+            world.accept(&Draft::new(source, id("small"), "123456")).event,
+            world.accept(&Draft::new(source, id("large"), "7".repeat(large).as_str())).event,
+            world.accept(&Draft::new(source, id("empty"), "")).event,
+        ];
+        let fetched = fetch(world, &ids, large as u64);
+        assert!(matches!(fetched[1], Fetched::TooLarge), "{:?}", fetched[1]);
+        assert_eq!(whole(&fetched[0]).1, &Body::Kept("123456".into()));
+        assert_eq!(whole(&fetched[2]).1, &Body::Kept("".into()));
+    }
+}
+
+fn an_erased_event_is_fetched_without_its_body(world: &mut World) {
+    let to = world.destination("app");
+    let event = world.erased("gone", to).event;
+    let fetched = fetch(world, &[event], u64::MAX);
+    assert_eq!(whole(&fetched[0]), (&world.event(event).uncounted(), &Body::Erased));
 }
 
 fn an_event_counts_its_deliveries_by_state(world: &mut World) {

@@ -4,7 +4,7 @@ use super::state::{State, Work, WorkKey};
 use crate::attempt::Attempt;
 use crate::delivery::{Delivery, DeliveryState};
 use crate::error::StoreError;
-use crate::event::{Body, Conflict, ConflictState, Digest, Event};
+use crate::event::{Body, Conflict, ConflictState, Digest, Event, Fetched};
 use crate::id::{DeliveryId, DestinationNumber, EventId, RedeliveryId, Seq};
 use crate::query::{
     BodySelector, ConflictFilter, Cursor, DeliveryFilter, EventFilter, EventSelector, List, Order, Page,
@@ -37,6 +37,15 @@ impl State {
                 self.stored(&id)?.variants.get(index).map(|variant| kept(&variant.body))
             }
         }
+    }
+
+    pub(super) fn fetch(&self, id: &EventId, fits: &mut dyn FnMut(u64) -> bool) -> Fetched {
+        let Some(stored) = self.stored(id) else { return Fetched::Unknown };
+        if !fits(stored.event.body_bytes) {
+            return Fetched::TooLarge;
+        }
+        let body = stored.body.clone().map_or(Body::Erased, Body::Kept);
+        Fetched::Whole(Box::new(stored.event.clone().uncounted()), body)
     }
 
     pub(super) fn list_events(&self, filter: &EventFilter, page: &Page) -> Result<List<Event>, StoreError> {

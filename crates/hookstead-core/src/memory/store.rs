@@ -7,7 +7,7 @@ use super::state::{State, key_from};
 use crate::attempt::Attempt;
 use crate::delivery::Delivery;
 use crate::error::StoreError;
-use crate::event::{Body, Conflict, Event};
+use crate::event::{Body, Conflict, Event, Fetched};
 use crate::id::{DeliveryId, DestinationNumber, EventId, RedeliveryId};
 use crate::identity::IdentityKey;
 use crate::query::{
@@ -89,6 +89,16 @@ impl Store for MemoryStore {
 
     fn body(&self, selector: BodySelector) -> Result<Option<Body>, StoreError> {
         Ok(self.state()?.body(selector))
+    }
+
+    fn fetch(
+        &self,
+        events: &[EventId],
+        fits: &mut dyn FnMut(usize, u64) -> bool,
+    ) -> Result<Vec<Fetched>, StoreError> {
+        let state = self.state()?;
+        let fetched = events.iter().enumerate();
+        Ok(fetched.map(|(at, id)| state.fetch(id, &mut |bytes| fits(at, bytes))).collect())
     }
 
     fn list_events(&self, filter: &EventFilter, page: &Page) -> Result<List<Event>, StoreError> {

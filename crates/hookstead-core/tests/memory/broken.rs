@@ -6,7 +6,7 @@ use hookstead_core::conformance::{Backend, Instance};
 use hookstead_core::{
     Attempt, Body, BodySelector, ChangeMark, CheckProgress, CheckReport, Conflict, ConflictFilter, Decision,
     Delivery, DeliveryFilter, DeliveryId, DestinationNumber, Event, EventFilter, EventId, EventSelector,
-    List, MemoryStore, Outcome, Page, Redelivery, RedeliveryId, RedeliveryState, Registry, Resolve,
+    Fetched, List, MemoryStore, Outcome, Page, Redelivery, RedeliveryId, RedeliveryState, Registry, Resolve,
     RunReceipt, Stats, Store, StoreError, StoreFacts, Subject, Timestamp, Write, Written,
 };
 
@@ -142,6 +142,14 @@ impl Store for BrokenStore {
 
     fn body(&self, selector: BodySelector) -> Result<Option<Body>, StoreError> {
         self.inner.body(selector)
+    }
+
+    fn fetch(
+        &self,
+        events: &[EventId],
+        fits: &mut dyn FnMut(usize, u64) -> bool,
+    ) -> Result<Vec<Fetched>, StoreError> {
+        self.inner.fetch(events, fits)
     }
 
     fn list_events(&self, filter: &EventFilter, page: &Page) -> Result<List<Event>, StoreError> {

@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 use bytes::Bytes;
 use hookstead_core::{
     Attempt, Body, BodySelector, ChangeMark, CheckProgress, CheckReport, Conflict, ConflictFilter, Delivery,
-    DeliveryFilter, DeliveryId, DestinationNumber, Event, EventFilter, EventId, EventSelector, Identity,
-    List, Page, Redelivery, RedeliveryId, RedeliveryState, Registry, RunReceipt, Stats, Store, StoreError,
-    StoreFacts, Timestamp, Write, Written,
+    DeliveryFilter, DeliveryId, DestinationNumber, Event, EventFilter, EventId, EventSelector, Fetched,
+    Identity, List, Page, Redelivery, RedeliveryId, RedeliveryState, Registry, RunReceipt, Stats, Store,
+    StoreError, StoreFacts, Timestamp, Write, Written,
 };
 
 use super::disk::Disk;
@@ -105,6 +105,17 @@ impl FilesStore {
         Ok(Some(kept.then(|| Wanted { record, unwritten, identity: event.identity.clone(), digest })))
     }
 
+    fn fetch_one(&self, id: &EventId, fits: &mut dyn FnMut(u64) -> bool) -> Result<Fetched, StoreError> {
+        let Some(event) = self.tables()?.by_id(id).map(|row| row.event.clone().uncounted()) else {
+            return Ok(Fetched::Unknown);
+        };
+        if !fits(event.body_bytes) {
+            return Ok(Fetched::TooLarge);
+        }
+        let body = self.body(BodySelector::Event(*id))?;
+        Ok(body.map_or(Fetched::Unknown, |body| Fetched::Whole(Box::new(event), body)))
+    }
+
     fn read_body(&self, wanted: &Wanted) -> Result<Body, StoreError> {
         let bytes = match &wanted.unwritten {
             Some(bytes) => bytes.clone(),
@@ -164,6 +175,19 @@ impl Store for FilesStore {
                 _ => Err(error),
             },
         }
+    }
+
+    fn fetch(
+        &self,
+        events: &[EventId],
+        fits: &mut dyn FnMut(usize, u64) -> bool,
+    ) -> Result<Vec<Fetched>, StoreError> {
+        self.check_open()?;
+        let each = events
+            .iter()
+            .enumerate()
+            .map(|(at, id)| self.fetch_one(id, &mut |bytes| fits(at, bytes)).unwrap_or_else(Fetched::Failed));
+        Ok(each.collect())
     }
 
     fn list_events(&self, filter: &EventFilter, page: &Page) -> Result<List<Event>, StoreError> {

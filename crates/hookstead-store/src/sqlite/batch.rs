@@ -9,6 +9,7 @@ use hookstead_core::{
 };
 use rusqlite::{CachedStatement, Connection};
 
+use super::delivery::DeliveryStatements;
 use super::effect;
 use super::guard::Guard;
 use super::identities::Staged;
@@ -31,6 +32,7 @@ pub(super) struct Batch<'a> {
     /// What this batch counted.
     pub(super) duplicates: DuplicateCounts,
     pub(super) statements: Statements<'a>,
+    pub(super) work: DeliveryStatements<'a>,
     pub(super) guard: &'a Guard,
     /// Effects that took the batch with them when it was run before: they count as failed and are not run.
     pub(super) failed_effects: &'a FailedEffects,

@@ -3,7 +3,7 @@
 use hookstead_core::lease::CLAIM_MAX;
 use hookstead_core::{Claim, Delivery, Lease, Seq, StoreError};
 
-use super::batch::Batch;
+use super::batch::{Batch, held};
 use super::delivery::{self, columns};
 use super::failure::reading;
 
@@ -23,7 +23,7 @@ impl Batch<'_> {
         Ok(leases)
     }
 
-    fn due(&self, claim: &Claim) -> Result<Vec<(Seq, Delivery)>, StoreError> {
+    fn due(&mut self, claim: &Claim) -> Result<Vec<(Seq, Delivery)>, StoreError> {
         let sql = concat!(
             "SELECT ",
             columns!(),
@@ -31,9 +31,8 @@ impl Batch<'_> {
              ORDER BY due_us, seq, generation LIMIT ?3"
         );
         let key = (claim.destination.0, self.now.as_micros(), claim.max.min(CLAIM_MAX));
-        self.connection
-            .prepare_cached(sql)
-            .and_then(|mut statement| statement.query_map(key, delivery::keyed)?.collect())
+        held(&mut self.work.due, self.connection, sql)
+            .and_then(|statement| statement.query_map(key, delivery::keyed)?.collect())
             .map_err(reading("look for due deliveries"))
     }
 }

@@ -5,9 +5,9 @@ use hookstead_core::{
     DeadReason, Decision, Delivery, DeliveryId, DeliveryState, DestinationNumber, EventId, LeaseToken,
     RedeliveryId, Seq, Settled, StateName, StoreError, Timestamp,
 };
-use rusqlite::{Connection, OptionalExtension, Row, params};
+use rusqlite::{CachedStatement, Connection, OptionalExtension, Row, params};
 
-use super::batch::Batch;
+use super::batch::{Batch, held};
 use super::failure::{reading, writing};
 use super::ledger::int;
 use super::row;
@@ -22,6 +22,20 @@ macro_rules! columns {
 }
 pub(super) use columns;
 
+/// The statements that every delivery goes through from its making to its end, held from their first use to the end of
+/// the batch like [`Statements`](super::batch::Statements).
+#[derive(Default)]
+pub(super) struct DeliveryStatements<'a> {
+    pub(super) due: Option<CachedStatement<'a>>,
+    pub(super) add_attempt: Option<CachedStatement<'a>>,
+    seq_of: Option<CachedStatement<'a>>,
+    find: Option<CachedStatement<'a>>,
+    insert: Option<CachedStatement<'a>>,
+    lease: Option<CachedStatement<'a>>,
+    take: Option<CachedStatement<'a>>,
+    finish: Option<CachedStatement<'a>>,
+}
+
 impl Batch<'_> {
     /// The sequence number of an event.
     pub(super) fn seq_of(&self, id: &EventId) -> Result<Option<Seq>, StoreError> {
@@ -29,37 +43,27 @@ impl Batch<'_> {
     }
 
     /// A delivery, and its event's sequence number.
-    pub(super) fn find_delivery(&self, id: &DeliveryId) -> Result<Option<(Seq, Delivery)>, StoreError> {
-        let Some(seq) = self.seq_of(&id.event)? else { return Ok(None) };
-        let found = find(
-            self.connection,
-            concat!(
-                "SELECT ",
-                columns!(),
-                " FROM work WHERE seq = ?1 AND destination = ?2 AND generation = ?3"
-            ),
-            seq,
-            id,
-        )?;
-        let found = match found {
-            Some(delivery) => Some(delivery),
-            None => find(
-                self.connection,
-                concat!(
-                    "SELECT ",
-                    columns!(),
-                    " FROM done WHERE seq = ?1 AND destination = ?2 AND generation = ?3"
-                ),
-                seq,
-                id,
-            )?,
+    pub(super) fn find_delivery(&mut self, id: &DeliveryId) -> Result<Option<(Seq, Delivery)>, StoreError> {
+        let connection = self.connection;
+        let statement = held(&mut self.work.seq_of, connection, SEQ_OF).map_err(reading(LOOK_UP_EVENT))?;
+        let Some(seq) = seq_by(statement, &id.event).map_err(reading(LOOK_UP_EVENT))? else {
+            return Ok(None);
         };
+        let failed = reading("look up a delivery");
+        let statement = held(&mut self.work.find, connection, FIND_WORK).map_err(&failed)?;
+        let mut found = find(statement, seq, id).map_err(&failed)?;
+        if found.is_none() {
+            let mut statement = connection.prepare_cached(FIND_DONE).map_err(&failed)?;
+            found = find(&mut statement, seq, id).map_err(&failed)?;
+        }
         Ok(found.map(|delivery| (seq, delivery)))
     }
 
     /// Writes a new delivery.
     pub(super) fn add_delivery(&mut self, seq: Seq, delivery: &Delivery) -> Result<(), StoreError> {
-        save(self.connection, INSERT_WORK, seq, delivery)?;
+        let failed = writing(WRITE);
+        let statement = held(&mut self.work.insert, self.connection, INSERT_WORK).map_err(&failed)?;
+        save(statement, seq, delivery).map_err(&failed)?;
         self.ledger.count_move(None, delivery.state_name());
         Ok(())
     }
@@ -72,13 +76,15 @@ impl Batch<'_> {
         delivery: &Delivery,
     ) -> Result<(), StoreError> {
         let after = delivery.state_name();
-        match (before, after) {
-            (StateName::Done, _) => save(self.connection, REPLACE_DONE, seq, delivery)?,
-            (_, StateName::Done) => {
-                self.take_from_work(seq, &delivery.id)?;
-                save(self.connection, REPLACE_DONE, seq, delivery)?;
-            }
-            _ => save(self.connection, REPLACE_WORK, seq, delivery)?,
+        let failed = writing(WRITE);
+        if before != StateName::Done && after == StateName::Done {
+            self.take_from_work(seq, &delivery.id)?;
+        }
+        if before == StateName::Done || after == StateName::Done {
+            let statement = held(&mut self.work.finish, self.connection, REPLACE_DONE).map_err(&failed)?;
+            save(statement, seq, delivery).map_err(&failed)?;
+        } else {
+            write_over(self.connection, seq, delivery)?;
         }
         self.ledger.count_move(Some(before), after);
         Ok(())
@@ -88,12 +94,8 @@ impl Batch<'_> {
     /// once at the least.
     pub(super) fn lease_delivery(&mut self, seq: Seq, delivery: &Delivery) -> Result<(), StoreError> {
         let id = &delivery.id;
-        self.connection
-            .prepare_cached(
-                "UPDATE work SET state = 'leased', due_us = ?4, attempts = ?5, token = ?6
-                 WHERE seq = ?1 AND destination = ?2 AND generation = ?3",
-            )
-            .and_then(|mut statement| {
+        held(&mut self.work.lease, self.connection, LEASE)
+            .and_then(|statement| {
                 let key = (int(seq.0), id.destination.0, id.generation);
                 let due = delivery.due_at().map(Timestamp::as_micros);
                 statement.execute(params![key.0, key.1, key.2, due, delivery.attempts, delivery.token.0])
@@ -103,15 +105,26 @@ impl Batch<'_> {
         Ok(())
     }
 
-    fn take_from_work(&self, seq: Seq, id: &DeliveryId) -> Result<(), StoreError> {
-        self.connection
-            .prepare_cached("DELETE FROM work WHERE seq = ?1 AND destination = ?2 AND generation = ?3")
-            .and_then(|mut statement| statement.execute((int(seq.0), id.destination.0, id.generation)))
+    fn take_from_work(&mut self, seq: Seq, id: &DeliveryId) -> Result<(), StoreError> {
+        held(&mut self.work.take, self.connection, TAKE_WORK)
+            .and_then(|statement| statement.execute((int(seq.0), id.destination.0, id.generation)))
             .map(drop)
             .map_err(writing("move a delivery to those that are done"))
     }
 }
 
+/// What is being done, for errors.
+const LOOK_UP_EVENT: &str = "look up an event id";
+const WRITE: &str = "write a delivery";
+
+const SEQ_OF: &str = "SELECT seq FROM event_ids WHERE id = ?1";
+const FIND_WORK: &str =
+    concat!("SELECT ", columns!(), " FROM work WHERE seq = ?1 AND destination = ?2 AND generation = ?3");
+const FIND_DONE: &str =
+    concat!("SELECT ", columns!(), " FROM done WHERE seq = ?1 AND destination = ?2 AND generation = ?3");
+const LEASE: &str = "UPDATE work SET state = 'leased', due_us = ?4, attempts = ?5, token = ?6
+                     WHERE seq = ?1 AND destination = ?2 AND generation = ?3";
+const TAKE_WORK: &str = "DELETE FROM work WHERE seq = ?1 AND destination = ?2 AND generation = ?3";
 const INSERT_WORK: &str = concat!(
     "INSERT INTO work (",
     columns!(),
@@ -131,62 +144,58 @@ const REPLACE_DONE: &str = concat!(
 /// The sequence number of an event.
 pub(super) fn seq_of(connection: &Connection, id: &EventId) -> Result<Option<Seq>, StoreError> {
     connection
-        .prepare_cached("SELECT seq FROM event_ids WHERE id = ?1")
-        .and_then(|mut statement| statement.query_row([id.as_bytes()], |row| row::seq(row, 0)).optional())
-        .map_err(reading("look up an event id"))
+        .prepare_cached(SEQ_OF)
+        .and_then(|mut statement| seq_by(&mut statement, id))
+        .map_err(reading(LOOK_UP_EVENT))
+}
+
+fn seq_by(statement: &mut CachedStatement<'_>, id: &EventId) -> rusqlite::Result<Option<Seq>> {
+    statement.query_row([id.as_bytes()], |row| row::seq(row, 0)).optional()
 }
 
 fn find(
-    connection: &Connection,
-    sql: &str,
+    statement: &mut CachedStatement<'_>,
     seq: Seq,
     id: &DeliveryId,
-) -> Result<Option<Delivery>, StoreError> {
-    connection
-        .prepare_cached(sql)
-        .and_then(|mut statement| {
-            statement.query_row((int(seq.0), id.destination.0, id.generation), delivery).optional()
-        })
-        .map_err(reading("look up a delivery"))
+) -> rusqlite::Result<Option<Delivery>> {
+    statement.query_row((int(seq.0), id.destination.0, id.generation), delivery).optional()
 }
 
 /// Writes a delivery that is not done over what it was, and counts nothing.
 pub(super) fn write_over(connection: &Connection, seq: Seq, delivery: &Delivery) -> Result<(), StoreError> {
-    save(connection, REPLACE_WORK, seq, delivery)
+    connection
+        .prepare_cached(REPLACE_WORK)
+        .and_then(|mut statement| save(&mut statement, seq, delivery))
+        .map_err(writing(WRITE))
 }
 
-fn save(connection: &Connection, sql: &str, seq: Seq, delivery: &Delivery) -> Result<(), StoreError> {
+fn save(statement: &mut CachedStatement<'_>, seq: Seq, delivery: &Delivery) -> rusqlite::Result<()> {
     let parts = StateParts::of(&delivery.state);
     let settled = delivery.last_settled.as_ref().map(|(_, settled)| SettledParts::of(settled));
-    connection
-        .prepare_cached(sql)
-        .and_then(|mut statement| {
-            statement.execute(params![
-                int(seq.0),
-                delivery.id.destination.0,
-                delivery.id.generation,
-                delivery.id.event.as_bytes(),
-                delivery.state_name().as_str(),
-                parts.due.map(Timestamp::as_micros),
-                parts.ended_at.map(Timestamp::as_micros),
-                delivery.made_at.as_micros(),
-                delivery.attempts,
-                delivery.token.0,
-                delivery.key_generation,
-                delivery.redelivery.as_ref().map(|id| id.0),
-                parts.dead.map(|dead| dead.0),
-                parts.dead.and_then(|dead| dead.1),
-                parts.decision.map(|decision| &decision.by),
-                parts.decision.map(|decision| &decision.note),
-                parts.decision.map(|decision| decision.at.as_micros()),
-                delivery.last_settled.as_ref().map(|(token, _)| token.0),
-                settled.as_ref().map(|settled| settled.word),
-                settled.as_ref().and_then(|settled| settled.due).map(Timestamp::as_micros),
-                settled.as_ref().and_then(|settled| settled.words),
-            ])
-        })
-        .map(drop)
-        .map_err(writing("write a delivery"))
+    let saved = statement.execute(params![
+        int(seq.0),
+        delivery.id.destination.0,
+        delivery.id.generation,
+        delivery.id.event.as_bytes(),
+        delivery.state_name().as_str(),
+        parts.due.map(Timestamp::as_micros),
+        parts.ended_at.map(Timestamp::as_micros),
+        delivery.made_at.as_micros(),
+        delivery.attempts,
+        delivery.token.0,
+        delivery.key_generation,
+        delivery.redelivery.as_ref().map(|id| id.0),
+        parts.dead.map(|dead| dead.0),
+        parts.dead.and_then(|dead| dead.1),
+        parts.decision.map(|decision| &decision.by),
+        parts.decision.map(|decision| &decision.note),
+        parts.decision.map(|decision| decision.at.as_micros()),
+        delivery.last_settled.as_ref().map(|(token, _)| token.0),
+        settled.as_ref().map(|settled| settled.word),
+        settled.as_ref().and_then(|settled| settled.due).map(Timestamp::as_micros),
+        settled.as_ref().and_then(|settled| settled.words),
+    ]);
+    saved.map(drop)
 }
 
 /// A state, taken apart into columns.
@@ -277,8 +286,7 @@ pub(super) fn keyed(row: &Row<'_>) -> rusqlite::Result<(Seq, Delivery)> {
 }
 
 fn state(row: &Row<'_>) -> rusqlite::Result<DeliveryState> {
-    let word: String = row.get(4)?;
-    match word.as_str() {
+    match row::word(row, 4)? {
         "waiting" => Ok(DeliveryState::Waiting { due: row::time(row, 5)? }),
         "leased" => Ok(DeliveryState::Leased { expires_at: row::time(row, 5)? }),
         "done" => Ok(DeliveryState::Done { at: row::time(row, 6)?, decision: row::decision(row, 14)? }),
@@ -296,8 +304,7 @@ fn state(row: &Row<'_>) -> rusqlite::Result<DeliveryState> {
 
 fn last_settled(row: &Row<'_>) -> rusqlite::Result<Option<(LeaseToken, Settled)>> {
     let Some(token) = row.get(17)? else { return Ok(None) };
-    let word: String = row.get(18)?;
-    let settled = match word.as_str() {
+    let settled = match row::word(row, 18)? {
         "done" => Settled::Done,
         "retry" => Settled::Retry { due: row::time(row, 19)? },
         "released" => Settled::Released,

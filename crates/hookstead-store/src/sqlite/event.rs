@@ -57,7 +57,7 @@ pub(super) fn select(
 pub(super) fn body(connection: &Connection, selector: BodySelector) -> Result<Option<Body>, StoreError> {
     match selector {
         BodySelector::Event(id) => match seq_of(connection, &id)? {
-            Some(seq) => event_body(connection, seq),
+            Some(seq) => body_of(connection, seq),
             None => Ok(None),
         },
         BodySelector::Variant(id, variant) => match seq_of(connection, &id)? {
@@ -86,7 +86,8 @@ fn by_seq(connection: &Connection, known: &Known<'_>, seq: Seq) -> Result<Option
     rows.next().map_err(&failed)?.map(|row| event(connection, known, row)).transpose()
 }
 
-fn bare(row: &Row<'_>, registry: &Registry) -> rusqlite::Result<Event> {
+/// An event without counts of deliveries, from a row of [`columns`].
+pub(super) fn bare(row: &Row<'_>, registry: &Registry) -> rusqlite::Result<Event> {
     let identity = row::identity(row, 2)?;
     let source = source_name(registry, identity.source)
         .ok_or_else(|| row::bad_word(2, "a source that was never registered"))?
@@ -168,7 +169,8 @@ fn newest(connection: &Connection) -> Result<Option<Seq>, StoreError> {
         .map_err(reading("look for the newest event"))
 }
 
-fn event_body(connection: &Connection, seq: Seq) -> Result<Option<Body>, StoreError> {
+/// The body of an event, checked.
+pub(super) fn body_of(connection: &Connection, seq: Seq) -> Result<Option<Body>, StoreError> {
     let read = |row: &Row<'_>| {
         let (digest, body_bytes): (Digest, u64) = (row::digest(row, 0)?, count(row.get(1)?));
         let (erased_at, body) = (row::optional_time(row, 2)?, row.get_ref(3)?.as_blob_or_null()?);

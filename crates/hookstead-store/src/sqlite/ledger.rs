@@ -1,6 +1,7 @@
 //! What the writer knows without asking the database: the registry, the newest sequence number, the counts.
 //! A batch works on a copy, which takes the place of the first when the batch is committed.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -76,13 +77,7 @@ impl Ledger {
 
     /// A destination's row.
     pub(super) fn destination(&self, number: DestinationNumber) -> Option<&DestinationRow> {
-        let index = usize::try_from(number.0.checked_sub(1)?).ok()?;
-        self.registry.destinations.get(index).filter(|row| row.number == number)
-    }
-
-    /// When a destination's deliveries are tried again.
-    pub(super) fn retry_policy(&self, number: DestinationNumber) -> RetryPolicy {
-        self.destination(number).map(|row| row.retry.clone()).unwrap_or_default()
+        destination(&self.registry, number)
     }
 
     /// Counts a delivery out of one state and into another; `None`: it was not there before.
@@ -94,6 +89,17 @@ impl Ledger {
         }
         *place(tally, to) += 1;
     }
+}
+
+/// A destination's row. Numbers are given out from 1 without gaps.
+fn destination(registry: &Registry, number: DestinationNumber) -> Option<&DestinationRow> {
+    let index = usize::try_from(number.0.checked_sub(1)?).ok()?;
+    registry.destinations.get(index).filter(|row| row.number == number)
+}
+
+/// When a destination's deliveries are tried again.
+pub(super) fn retry_policy(registry: &Registry, number: DestinationNumber) -> Cow<'_, RetryPolicy> {
+    destination(registry, number).map_or_else(Cow::default, |row| Cow::Borrowed(&row.retry))
 }
 
 /// The name of a source. Numbers are given out from 1 without gaps.

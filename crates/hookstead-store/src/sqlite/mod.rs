@@ -22,6 +22,7 @@ mod event;
 mod examine;
 mod extend;
 mod failure;
+mod fetch;
 mod files;
 #[cfg(feature = "fuzzing")]
 pub(crate) mod fuzzing;

@@ -10,9 +10,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use hookstead_core::{
     Attempt, Body, BodySelector, ChangeMark, CheckProgress, CheckReport, Conflict, ConflictFilter, Delivery,
-    DeliveryFilter, DeliveryId, DestinationNumber, Event, EventFilter, EventId, EventSelector, IdentityKey,
-    List, Page, Redelivery, RedeliveryId, RedeliveryState, Registry, RunReceipt, Stats, Store, StoreError,
-    StoreFacts, Timestamp, Write, Written,
+    DeliveryFilter, DeliveryId, DestinationNumber, Event, EventFilter, EventId, EventSelector, Fetched,
+    IdentityKey, List, Page, Redelivery, RedeliveryId, RedeliveryState, Registry, RunReceipt, Stats, Store,
+    StoreError, StoreFacts, Timestamp, Write, Written,
 };
 use rusqlite::{Connection, ErrorCode};
 
@@ -27,7 +27,7 @@ use super::migrations::MIGRATIONS;
 use super::open::{check_library, damaged, facts, identity_key, is_ours, refused, spot_check, store_error};
 use super::published::Published;
 use super::readers::Readers;
-use super::{check, event, list, redeliver, register};
+use super::{check, event, fetch, list, redeliver, register};
 use crate::fs::{Fs, FsFile, LockKind, LockOutcome};
 use crate::lock::lock_path;
 use crate::open::{OpenError, OpenOptions};
@@ -210,6 +210,14 @@ impl Store for ReadOnlyStore {
 
     fn body(&self, selector: BodySelector) -> Result<Option<Body>, StoreError> {
         self.read(|connection, _| event::body(connection, selector))
+    }
+
+    fn fetch(
+        &self,
+        events: &[EventId],
+        fits: &mut dyn FnMut(usize, u64) -> bool,
+    ) -> Result<Vec<Fetched>, StoreError> {
+        self.read(|connection, known| fetch::all(connection, known, events, fits))
     }
 
     fn list_events(&self, filter: &EventFilter, page: &Page) -> Result<List<Event>, StoreError> {

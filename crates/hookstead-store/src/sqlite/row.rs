@@ -52,6 +52,11 @@ pub(super) fn time(row: &Row<'_>, column: usize) -> rusqlite::Result<Timestamp> 
     row.get(column).map(Timestamp::from_micros)
 }
 
+/// A word, without a copy.
+pub(super) fn word<'r>(row: &'r Row<'_>, column: usize) -> rusqlite::Result<&'r str> {
+    row.get_ref(column)?.as_str().map_err(|error| in_column(column, error))
+}
+
 pub(super) fn optional_time(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<Timestamp>> {
     Ok(row.get::<_, Option<i64>>(column)?.map(Timestamp::from_micros))
 }

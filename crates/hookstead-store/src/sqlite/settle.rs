@@ -1,17 +1,24 @@
 //! Settle: the end of a lease, and the record of its attempt.
 
+use std::sync::Arc;
+
 use hookstead_core::attempt::ATTEMPTS_KEPT_MAX;
 use hookstead_core::{Attempt, EffectFailure, LeaseToken, Settle, Settlement, StoreError};
 use rusqlite::params;
 
-use super::batch::Batch;
+use super::batch::{Batch, held};
 use super::effect::{self, Ran};
 use super::failure::writing;
 use super::guard::TIMEOUT;
-use super::ledger::int;
+use super::ledger::{self, int};
 
 /// The token of a delivery's first lease.
 const FIRST_LEASE: LeaseToken = LeaseToken(0).next();
+
+const ADD_ATTEMPT: &str =
+    "INSERT INTO attempts (seq, destination, generation, ordinal, token, number, started_at_us,
+        took_us, status, error, rule, excerpt)
+     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)";
 
 /// Sequence number, destination, generation.
 type WorkKey = (i64, u32, u32);
@@ -21,18 +28,20 @@ impl Batch<'_> {
         let Some((seq, mut delivery)) = self.find_delivery(&settle.delivery)? else {
             return Ok(Settlement::Unknown);
         };
-        let policy = self.ledger.retry_policy(settle.delivery.destination);
+        let registry = Arc::clone(&self.ledger.registry);
+        let policy = ledger::retry_policy(&registry, settle.delivery.destination);
         let before = delivery.clone();
         let mut settlement = delivery.settle(settle.token, &settle.verdict, &policy, self.now);
         if delivery.last_settled == before.last_settled {
             return Ok(settlement);
         }
+        let state = before.state_name();
         let failure = self.run_effect(settle)?;
         if failure.is_some() {
-            delivery = before.clone();
+            delivery = before;
             settlement = delivery.settle_undone(settle.token, &policy, self.now);
         }
-        self.replace_delivery(seq, before.state_name(), &delivery)?;
+        self.replace_delivery(seq, state, &delivery)?;
         if let Some(attempt) = &settle.attempt {
             // Attempts are recorded by settles alone, and before the first lease's there was none.
             let is_first = settle.token == FIRST_LEASE;
@@ -80,14 +89,9 @@ impl Batch<'_> {
             .map_err(writing("record an attempt"))
     }
 
-    fn add_attempt(&self, key: WorkKey, ordinal: i64, attempt: &Attempt) -> Result<(), StoreError> {
-        self.connection
-            .prepare_cached(
-                "INSERT INTO attempts (seq, destination, generation, ordinal, token, number, started_at_us,
-                    took_us, status, error, rule, excerpt)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
-            )
-            .and_then(|mut statement| {
+    fn add_attempt(&mut self, key: WorkKey, ordinal: i64, attempt: &Attempt) -> Result<(), StoreError> {
+        held(&mut self.work.add_attempt, self.connection, ADD_ATTEMPT)
+            .and_then(|statement| {
                 statement.execute(params![
                     key.0,
                     key.1,

@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use hookstead_core::{
     Attempt, Body, BodySelector, ChangeMark, CheckProgress, CheckReport, Conflict, ConflictFilter, Delivery,
-    DeliveryFilter, DeliveryId, DestinationNumber, Event, EventFilter, EventId, EventSelector, List, Page,
-    Redelivery, RedeliveryId, RedeliveryState, Registry, RunReceipt, Stats, Store, StoreError, StoreFacts,
-    Timestamp, Write, Written,
+    DeliveryFilter, DeliveryId, DestinationNumber, Event, EventFilter, EventId, EventSelector, Fetched, List,
+    Page, Redelivery, RedeliveryId, RedeliveryState, Registry, RunReceipt, Stats, Store, StoreError,
+    StoreFacts, Timestamp, Write, Written,
 };
 use rusqlite::Connection;
 
@@ -17,7 +17,7 @@ use super::event::Known;
 use super::published::Published;
 use super::readers::Readers;
 use super::writer::Writer;
-use super::{check, event, list, redeliver};
+use super::{check, event, fetch, list, redeliver};
 use crate::lock::StoreLock;
 use crate::poison::Poison;
 use crate::room::Room;
@@ -128,6 +128,25 @@ impl Store for SqliteStore {
 
     fn body(&self, selector: BodySelector) -> Result<Option<Body>, StoreError> {
         self.read(|connection, _| event::body(connection, selector))
+    }
+
+    /// One that is damaged may fail the read of all: then each is read by itself, so that it fails alone.
+    fn fetch(
+        &self,
+        events: &[EventId],
+        fits: &mut dyn FnMut(usize, u64) -> bool,
+    ) -> Result<Vec<Fetched>, StoreError> {
+        self.check_open()?;
+        if let Ok(fetched) = self.read(|connection, known| fetch::all(connection, known, events, fits)) {
+            return Ok(fetched);
+        }
+        let each = events.iter().enumerate().map(|(at, id)| {
+            let one = |connection: &Connection, known: &Known<'_>| {
+                fetch::one(connection, known, id, &mut |bytes| fits(at, bytes))
+            };
+            self.read(one).unwrap_or_else(Fetched::Failed)
+        });
+        Ok(each.collect())
     }
 
     fn list_events(&self, filter: &EventFilter, page: &Page) -> Result<List<Event>, StoreError> {

@@ -17,6 +17,7 @@ use super::batch::{Batch, DuplicateCounts, FailedEffects, Statements};
 use super::bring_back;
 use super::checkpoint::{Log, Reset};
 use super::connect::{PAGE_BYTES, Target, check_journal_mode, check_writer};
+use super::delivery::DeliveryStatements;
 use super::failure::{committing, reading, writing};
 use super::files::Files;
 use super::guard::Guard;
@@ -252,6 +253,7 @@ impl Writer {
             published: &self.published,
             duplicates: DuplicateCounts::new(),
             statements: Statements::default(),
+            work: DeliveryStatements::default(),
             guard: &self.guard,
             failed_effects,
             not_again: FailedEffects::new(),

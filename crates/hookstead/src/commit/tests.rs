@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use hookstead_core::{
     Attempt, Body, BodySelector, ChangeMark, CheckProgress, CheckReport, Conflict, ConflictFilter, Delivery,
-    DeliveryFilter, DeliveryId, DestinationNumber, Event, EventFilter, EventId, EventSelector, List,
+    DeliveryFilter, DeliveryId, DestinationNumber, Event, EventFilter, EventId, EventSelector, Fetched, List,
     ManualClock, MemoryStore, Page, Redelivery, RedeliveryId, RedeliveryState, Registry, RunReceipt, Stats,
     Store, StoreError, StoreFacts, Sweep, Timestamp, Write, Written,
 };
@@ -248,6 +248,14 @@ impl Store for Scripted {
 
     fn body(&self, selector: BodySelector) -> Result<Option<Body>, StoreError> {
         self.memory.body(selector)
+    }
+
+    fn fetch(
+        &self,
+        events: &[EventId],
+        fits: &mut dyn FnMut(usize, u64) -> bool,
+    ) -> Result<Vec<Fetched>, StoreError> {
+        self.memory.fetch(events, fits)
     }
 
     fn list_events(&self, filter: &EventFilter, page: &Page) -> Result<List<Event>, StoreError> {

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use hookstead_core::{Body, BodySelector, Event, EventSelector, Lease, Store, Timestamp};
+use hookstead_core::{Body, Event, EventSelector, Fetched, Lease, Store, Timestamp};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::inbox::Inbox;
@@ -39,78 +39,82 @@ pub(super) enum Unread {
 
 /// Reads the events of leases, as far as there is memory for their bodies.
 pub(super) async fn read_all(inbox: &Inbox, memory: &Arc<Semaphore>, leases: Vec<Lease>) -> Vec<Leased> {
-    let (inbox, memory, wall) = (inbox.clone(), memory.clone(), inbox.clock().wall());
-    let spares = leases.clone();
-    let read = move || {
-        let store = inbox.store().as_ref();
-        leases.into_iter().map(|lease| read_if_free(store, &memory, lease, wall)).collect()
-    };
-    match tokio::task::spawn_blocking(read).await {
-        Ok(read) => read,
-        Err(_) => spares.into_iter().map(|lease| unreadable(lease, "reading panicked")).collect(),
-    }
+    let memory = memory.clone();
+    let take = move |bytes| memory.clone().try_acquire_many_owned(units(bytes)).ok();
+    fetch(inbox, leases, take).await
 }
 
 /// Reads one event for which there was no memory, once there is.
 pub(super) async fn read_one(inbox: &Inbox, memory: &Arc<Semaphore>, lease: Lease) -> Leased {
-    let event = match in_background(inbox, {
-        let selector = EventSelector::Id(lease.delivery.event);
-        move |store| store.event(&selector)
-    })
-    .await
-    {
-        Ok(Some(event)) => event,
-        Ok(None) => return unreadable(lease, "there is no such event"),
-        Err(what) => return unreadable(lease, what),
+    let id = lease.delivery.event;
+    let event = in_background(inbox, move |store| store.event(&EventSelector::Id(id))).await;
+    let bytes = match event.map(|event| event.map_err(|error| error.to_string())) {
+        Ok(Ok(Some(event))) => event.body_bytes,
+        Ok(Ok(None)) => return unreadable(lease, "there is no such event"),
+        Ok(Err(what)) => return unreadable(lease, what),
+        Err(Panicked) => return unreadable(lease, PANICKED),
     };
-    let Ok(permit) = memory.clone().acquire_many_owned(units(event.body_bytes)).await else {
+    let Ok(permit) = memory.clone().acquire_many_owned(units(bytes)).await else {
         return unreadable(lease, "the dispatcher has ended");
     };
-    let selector = BodySelector::Event(event.id);
-    let wall = inbox.clock().wall();
-    match in_background(inbox, move |store| store.body(selector)).await {
-        Ok(body) => with_body(lease, event, body, permit, wall),
-        Err(what) => unreadable(lease, what),
+    let mut permit = Some(permit);
+    let spare = lease.clone();
+    let mut fetched = fetch(inbox, vec![lease], move |_| permit.take()).await;
+    fetched.pop().unwrap_or_else(|| unreadable(spare, "nothing was read"))
+}
+
+/// Reads the events of leases in one go. `take` gives the memory for a body of so many bytes, or says that there is none.
+async fn fetch(
+    inbox: &Inbox,
+    leases: Vec<Lease>,
+    mut take: impl FnMut(u64) -> Option<OwnedSemaphorePermit> + Send + 'static,
+) -> Vec<Leased> {
+    let (ids, wall) =
+        (leases.iter().map(|lease| lease.delivery.event).collect::<Vec<_>>(), inbox.clock().wall());
+    let read = in_background(inbox, move |store| {
+        let mut permits: Vec<Option<OwnedSemaphorePermit>> = ids.iter().map(|_| None).collect();
+        // The store may ask again about one: then its memory was taken already.
+        let fetched = store.fetch(&ids, &mut |at, bytes| {
+            let permit = &mut permits[at];
+            *permit = permit.take().or_else(|| take(bytes));
+            permit.is_some()
+        });
+        fetched.map(|fetched| fetched.into_iter().zip(permits).collect::<Vec<_>>())
+    });
+    match read.await {
+        Ok(Ok(fetched)) => {
+            let each = leases.into_iter().zip(fetched);
+            each.map(|(lease, (fetched, permit))| leased(lease, fetched, permit, wall)).collect()
+        }
+        Ok(Err(error)) => leases.into_iter().map(|lease| unreadable(lease, error.to_string())).collect(),
+        Err(Panicked) => leases.into_iter().map(|lease| unreadable(lease, PANICKED)).collect(),
     }
 }
+
+/// A read that panicked.
+struct Panicked;
+
+/// What is said of it.
+const PANICKED: &str = "reading panicked";
 
 async fn in_background<T: Send + 'static>(
     inbox: &Inbox,
-    read: impl FnOnce(&dyn Store) -> Result<T, hookstead_core::StoreError> + Send + 'static,
-) -> Result<T, String> {
+    read: impl FnOnce(&dyn Store) -> T + Send + 'static,
+) -> Result<T, Panicked> {
     let inbox = inbox.clone();
-    match tokio::task::spawn_blocking(move || read(inbox.store().as_ref())).await {
-        Ok(read) => read.map_err(|error| error.to_string()),
-        Err(_) => Err("reading panicked".to_owned()),
-    }
+    tokio::task::spawn_blocking(move || read(inbox.store().as_ref())).await.map_err(|_| Panicked)
 }
 
-fn read_if_free(store: &dyn Store, memory: &Arc<Semaphore>, lease: Lease, wall: Timestamp) -> Leased {
-    let event = match store.event(&EventSelector::Id(lease.delivery.event)) {
-        Ok(Some(event)) => event,
-        Ok(None) => return unreadable(lease, "there is no such event"),
-        Err(error) => return unreadable(lease, error.to_string()),
-    };
-    let Ok(permit) = memory.clone().try_acquire_many_owned(units(event.body_bytes)) else {
-        return Leased::Unread(lease);
-    };
-    match store.body(BodySelector::Event(event.id)) {
-        Ok(body) => with_body(lease, event, body, permit, wall),
-        Err(error) => unreadable(lease, error.to_string()),
-    }
-}
-
-fn with_body(
-    lease: Lease,
-    event: Event,
-    body: Option<Body>,
-    permit: OwnedSemaphorePermit,
-    wall: Timestamp,
-) -> Leased {
-    match body {
-        Some(Body::Kept(body)) => Leased::Ready(Box::new(outgoing(lease, event, body, wall)), permit),
-        Some(Body::Erased) => Leased::Unreadable(lease, Unread::Erased),
-        None => unreadable(lease, "there is no such body"),
+fn leased(lease: Lease, fetched: Fetched, permit: Option<OwnedSemaphorePermit>, wall: Timestamp) -> Leased {
+    match (fetched, permit) {
+        (Fetched::Whole(event, Body::Kept(body)), Some(permit)) => {
+            Leased::Ready(Box::new(outgoing(lease, *event, body, wall)), permit)
+        }
+        (Fetched::Whole(_, Body::Erased), _) => Leased::Unreadable(lease, Unread::Erased),
+        // A body without memory for it is none that may be kept.
+        (Fetched::Whole(_, Body::Kept(_)), None) | (Fetched::TooLarge, _) => Leased::Unread(lease),
+        (Fetched::Unknown, _) => unreadable(lease, "there is no such event"),
+        (Fetched::Failed(error), _) => unreadable(lease, error.to_string()),
     }
 }
 

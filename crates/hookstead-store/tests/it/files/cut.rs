@@ -9,8 +9,8 @@ use hookstead_core::conformance::{Backend, Instance};
 use hookstead_core::{
     Attempt, Body, BodySelector, ChangeMark, CheckProgress, CheckReport, Conflict, ConflictFilter, Delivery,
     DeliveryFilter, DeliveryId, DestinationNumber, Duplicates, Event, EventFilter, EventId, EventSelector,
-    List, Outcome, Page, Redelivery, RedeliveryId, RedeliveryState, Registry, RunReceipt, Stats, Store,
-    StoreError, StoreFacts, Timestamp, Write, Written,
+    Fetched, List, Outcome, Page, Redelivery, RedeliveryId, RedeliveryState, Registry, RunReceipt, Stats,
+    Store, StoreError, StoreFacts, Timestamp, Write, Written,
 };
 use hookstead_store::sim::SimDisk;
 use hookstead_store::{Checkpoints, OpenError, OpenOptions, Opened, open};
@@ -159,6 +159,14 @@ impl Store for CutStore {
 
     fn body(&self, selector: BodySelector) -> Result<Option<Body>, StoreError> {
         self.store().body(selector)
+    }
+
+    fn fetch(
+        &self,
+        events: &[EventId],
+        fits: &mut dyn FnMut(usize, u64) -> bool,
+    ) -> Result<Vec<Fetched>, StoreError> {
+        self.store().fetch(events, fits)
     }
 
     fn list_events(&self, filter: &EventFilter, page: &Page) -> Result<List<Event>, StoreError> {
