@@ -28,7 +28,7 @@ pub struct Delivered {
 }
 
 impl Delivered {
-    /// The event, without its body.
+    /// The event, without its body and [without counts](Event::uncounted).
     pub fn event(&self) -> &Event {
         &self.outgoing.event
     }

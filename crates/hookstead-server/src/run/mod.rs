@@ -1,5 +1,6 @@
 //! A server as a whole: putting it together, running it, ending it.
 
+mod deliveries;
 mod local;
 mod loops;
 mod outcome;

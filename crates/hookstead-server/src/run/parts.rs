@@ -4,10 +4,10 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use hookstead::Inbox;
 use hookstead::dispatch::Standings;
 use hookstead::store::{OpenOptions, OwnerRecord};
 use hookstead::verify::KeySource;
+use hookstead::{Inbox, OpenError};
 use http::Request;
 use hyper::body::Incoming;
 use hyper::service::Service;
@@ -16,6 +16,7 @@ use tokio::net::TcpListener;
 use tokio::sync::{Notify, watch};
 
 use super::Reloader;
+use super::deliveries::DeliveryThreads;
 use super::loops::{Common, Loops};
 use super::outcome::{ServerFacts, StartError};
 use super::server::Task;
@@ -140,6 +141,12 @@ pub(super) async fn start_intake(
     let listener = listener.into_std().map_err(failed)?;
     let common = Common { listener, connections, times: times(config) };
     Loops::start(common, stop, serve).await.map_err(failed)
+}
+
+/// The threads that deliveries are made on.
+pub(super) fn start_deliveries() -> Result<DeliveryThreads, StartError> {
+    let failed = |source| OpenError::System { doing: "start the threads of the deliveries", source };
+    DeliveryThreads::start().map_err(|error| StartError::Open(failed(error)))
 }
 
 /// What the admin listener shares with other parts.

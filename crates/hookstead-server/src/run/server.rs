@@ -1,5 +1,6 @@
 //! A running server: both listeners, the inbox between them, and how it starts and ends. The intake has a runtime a
-//! core, see `loops`; everything else runs in the runtime that the server was started in.
+//! core, see `loops`, and the deliveries have one, see `deliveries`; everything else runs in the runtime that the server
+//! was started in.
 //!
 //! Start: data folder, tokens, both addresses bound, store opened and proved, addresses written to the store's
 //! owner record; only then is anything accepted. Stop: the intake accepts nothing new and answers what it has, and
@@ -19,6 +20,7 @@ use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
 use tokio::time::{Duration, Instant};
 
+use super::deliveries::DeliveryThreads;
 use super::loops::Loops;
 use super::outcome::{RunOutcome, ServerFacts, StartError};
 use super::parts;
@@ -45,6 +47,7 @@ pub struct Server {
     intake: Loops,
     admin: Task,
     dispatcher: Dispatcher,
+    deliveries: DeliveryThreads,
     redeliverer: Redeliverer,
     hangups: Option<JoinHandle<()>>,
     /// Fetches the keys that providers publish.
@@ -86,7 +89,8 @@ impl Server {
         let redeliveries = Arc::new(Notify::new());
         let reloader = Reloader::new(inbox.clone(), addresses.intake, keys, config.clone());
         let waiting = Arc::new(Waiting::new());
-        let dispatcher = Dispatcher::start(inbox.clone(), Arc::new(BuiltInSinks::new()));
+        let deliveries = parts::start_deliveries()?;
+        let dispatcher = deliveries.enter(|| Dispatcher::start(inbox.clone(), Arc::new(BuiltInSinks::new())));
         let shared = parts::Shared {
             standings: dispatcher.standings().clone(),
             waiting: waiting.clone(),
@@ -109,6 +113,7 @@ impl Server {
             intake,
             admin,
             dispatcher,
+            deliveries,
             redeliverer,
             hangups,
             fetches,
@@ -173,6 +178,7 @@ impl Server {
         self.redeliverer.end().await;
         let rest = self.drain.saturating_sub(begin.elapsed());
         self.dispatcher.stop(rest.max(LAST_ATTEMPTS_TIME.min(self.drain))).await;
+        self.deliveries.end().await;
         let inbox = self.inbox.clone();
         let closed = tokio::task::spawn_blocking(move || inbox.close()).await;
         self.admin.end(ADMIN_DRAIN).await;

@@ -80,6 +80,11 @@ impl Ledger {
         destination(&self.registry, number)
     }
 
+    /// When a destination's deliveries are tried again.
+    pub(super) fn retry_policy(&self, number: DestinationNumber) -> RetryPolicy {
+        retry_policy(&self.registry, number).into_owned()
+    }
+
     /// Counts a delivery out of one state and into another; `None`: it was not there before.
     pub(super) fn count_move(&mut self, from: Option<StateName>, to: StateName) {
         let tally = &mut self.stats.deliveries;
@@ -97,7 +102,7 @@ fn destination(registry: &Registry, number: DestinationNumber) -> Option<&Destin
     registry.destinations.get(index).filter(|row| row.number == number)
 }
 
-/// When a destination's deliveries are tried again.
+/// The same without a copy, from a registry that is held: a ledger that counts cannot be borrowed meanwhile.
 pub(super) fn retry_policy(registry: &Registry, number: DestinationNumber) -> Cow<'_, RetryPolicy> {
     destination(registry, number).map_or_else(Cow::default, |row| Cow::Borrowed(&row.retry))
 }

@@ -11,7 +11,7 @@ use rusqlite::{Connection, OptionalExtension};
 use super::batch::Batch;
 use super::delivery::{self, columns};
 use super::failure::{reading, writing};
-use super::ledger::{count, int, retry_policy};
+use super::ledger::{count, int};
 use super::row;
 
 /// How many events a step looks at for one rule. Old events that may not go would otherwise be read again,
@@ -64,7 +64,7 @@ impl Batch<'_> {
     fn expire_leases(&mut self, max: u32) -> Result<u32, StoreError> {
         let mut expired = 0;
         for (seq, mut delivery) in self.expired(max)? {
-            let policy = retry_policy(&self.ledger.registry, delivery.id.destination).into_owned();
+            let policy = self.ledger.retry_policy(delivery.id.destination);
             if delivery.expire(&policy, self.now) {
                 self.replace_delivery(seq, StateName::Leased, &delivery)?;
                 expired += 1;

@@ -39,7 +39,8 @@ impl Attempting {
 
     async fn ended(&self, leased: Leased) -> Ended {
         let leased = match leased {
-            Leased::Unread(lease) => read_one(&self.common.inbox, &self.common.memory, lease).await,
+            // In a box of its own: most events have been read by now, and would carry room for it.
+            Leased::Unread(lease) => Box::pin(read_one(&self.common.inbox, &self.common.memory, lease)).await,
             read => read,
         };
         match leased {

@@ -23,7 +23,7 @@ use crate::sink::{Sink, SinkError};
 /// How long a worker that knows of nothing to do waits before it looks all the same.
 const LOOK_INTERVAL: Duration = Duration::from_secs(60);
 
-/// How long a worker waits that was told of something due and then found nothing.
+/// How long a worker waits at most that was told of something due and then found nothing, or less than it might have.
 const AGAIN_WAIT: Duration = Duration::from_millis(20);
 
 /// How long a worker waits for a store that is recovering before it looks again.
@@ -169,6 +169,12 @@ impl Worker {
         self.begin(job, &sink, leases, slots).await;
         if claimed == asked || self.work.has_changed().unwrap_or(false) {
             return Next::Again;
+        }
+        if claimed > 0 {
+            // Where there was work there will soon be more, which is heard of. What is left and becomes due is looked
+            // for when there was none: that takes a read.
+            let until = Some(looked_at.plus(AGAIN_WAIT));
+            return Next::Wait(Wait { work: true, until, ..Wait::default() });
         }
         self.idle(job, looked_at).await
     }

@@ -21,7 +21,7 @@ pub trait Sink: Send + Sync {
 /// One event on its way out.
 #[derive(Clone, Debug)]
 pub struct Outgoing {
-    /// The event.
+    /// The event, [without counts](Event::uncounted).
     pub event: Event,
     /// The name of its source.
     pub source: SourceName,

@@ -16,7 +16,7 @@ use tokio_rustls::TlsConnector;
 use super::answer::{self, ExcerptEnd};
 use super::connection::{Connection, IdleConnections};
 use super::connector::{self, Failure};
-use super::headers;
+use super::headers::Shape;
 use super::network::Network;
 use super::options::{PushOptions, PushSetupError};
 use super::rules::{self, PushRule};
@@ -28,6 +28,8 @@ pub struct PushSink {
     pub(super) options: PushOptions,
     pub(super) network: Arc<dyn Network>,
     pub(super) tls: Option<TlsConnector>,
+    /// What all requests have in common; or why there can be none.
+    shape: Result<Shape, String>,
     idle: IdleConnections,
 }
 
@@ -40,7 +42,8 @@ impl PushSink {
     pub fn new(options: PushOptions, network: Arc<dyn Network>) -> Result<Self, PushSetupError> {
         options.check()?;
         let secure = options.url.is_secure().then(|| tls::connector(options.ca_file.as_deref()));
-        Ok(Self { options, network, tls: secure.transpose()?, idle: IdleConnections::default() })
+        let shape = Shape::new(&options.url, &options.secrets).map_err(|error| error.to_string());
+        Ok(Self { options, network, tls: secure.transpose()?, shape, idle: IdleConnections::default() })
     }
 
     async fn attempt(&self, outgoing: &Outgoing) -> Tried {
@@ -69,7 +72,9 @@ impl PushSink {
             }
         }
         connected.store(false, Ordering::Relaxed);
-        let mut fresh = connector::connect(&self.network, &self.options.url, self.tls.as_ref()).await?;
+        // In a box of its own: it is seldom needed, and large, and each attempt would carry room for it.
+        let connecting = Box::pin(connector::connect(&self.network, &self.options.url, self.tls.as_ref()));
+        let mut fresh = connecting.await?;
         connected.store(true, Ordering::Relaxed);
         let response = fresh.send(self.request(outgoing)?).await?;
         Ok((response, fresh))
@@ -77,23 +82,23 @@ impl PushSink {
 
     fn request(&self, outgoing: &Outgoing) -> Result<Request<Full<Bytes>>, Failure> {
         let body = Full::new(outgoing.body.clone());
-        let request = headers::request(&self.options.url, &self.options.secrets, outgoing, body);
-        request.map_err(|error| {
+        let shape = self.shape.as_ref().map_err(|error| {
             Failure::new(PushRule::ConnectFailed, format!("the URL cannot be sent: {error}"))
-        })
+        })?;
+        Ok(shape.request(outgoing, body))
     }
 
     async fn answered(
         &self,
         response: Response<Incoming>,
-        connection: Connection,
+        mut connection: Connection,
         outgoing: &Outgoing,
         deadline: Instant,
     ) -> Tried {
         let (head, body) = response.into_parts();
         let status = head.status.as_u16();
-        let excerpt = answer::read(body, deadline).await;
-        if excerpt.end == ExcerptEnd::Whole {
+        let excerpt = connection.drive(answer::read(body, deadline)).await;
+        if excerpt.end == ExcerptEnd::Whole && connection.is_open().await {
             self.idle.put(connection);
         }
         let cut = match excerpt.end {

@@ -4,7 +4,10 @@
 //! means or what an answer says.
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, PoisonError};
+use std::future::poll_fn;
+use std::pin::{Pin, pin};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -14,7 +17,6 @@ use hyper::body::Incoming;
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::task::AbortHandle;
 use tokio::time::{Instant, timeout};
 
 use super::connector::Failure;
@@ -23,8 +25,9 @@ use super::rules::PushRule;
 /// Most bytes of an answer's head.
 pub const ANSWER_HEAD_BYTES_MAX: usize = 64 * 1024;
 
-/// Most header fields of an answer.
-pub const ANSWER_FIELDS_MAX: usize = 256;
+/// Most header fields of an answer: as many as hyper has room for without an allocation. Any other number costs each
+/// push two of several KiB.
+pub const ANSWER_FIELDS_MAX: usize = 100;
 
 /// Most connections to one destination that are kept while nothing is pushed: as many as a destination may use at a
 /// time. Fewer would be opened and closed again and again between the attempts of a busy one.
@@ -41,11 +44,17 @@ pub const CONNECTION_AGE_MAX: Duration = Duration::from_mins(2);
 const READY_TIME_MAX: Duration = Duration::from_millis(50);
 
 /// A connection that one request at a time goes over.
+///
+/// It has no task of its own: what is to be read and written is read and written while somebody waits for it by
+/// [`Connection::drive`], and by whoever waits. One task for an attempt instead of two that wake each other.
 pub(super) struct Connection {
     sender: SendRequest<Full<Bytes>>,
-    driver: AbortHandle,
+    driver: Driver,
     since: Instant,
 }
+
+/// What reads and writes; `None` when it has ended.
+type Driver = Option<Pin<Box<dyn Future<Output = hyper::Result<()>> + Send>>>;
 
 impl Connection {
     /// Starts HTTP on a stream.
@@ -54,12 +63,10 @@ impl Connection {
         S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
     {
         let mut builder = http1::Builder::new();
-        builder.max_buf_size(ANSWER_HEAD_BYTES_MAX).max_headers(ANSWER_FIELDS_MAX);
+        builder.max_buf_size(ANSWER_HEAD_BYTES_MAX);
         let started = builder.handshake(TokioIo::new(stream)).await;
         let (sender, connection) = started.map_err(|error| explain(&error))?;
-        // How it ends is seen by whoever waits for an answer; between answers it is of no interest.
-        let driver = tokio::spawn(async move { drop(connection.await) }).abort_handle();
-        Ok(Self { sender, driver, since: Instant::now() })
+        Ok(Self { sender, driver: Some(Box::pin(connection)), since: Instant::now() })
     }
 
     /// Sends a request and waits for the head of the answer.
@@ -67,23 +74,62 @@ impl Connection {
         &mut self,
         request: Request<Full<Bytes>>,
     ) -> Result<Response<Incoming>, Failure> {
-        self.sender.send_request(request).await.map_err(|error| explain(&error))
+        let answer = self.sender.send_request(request);
+        drive(&mut self.driver, answer).await.map_err(|error| explain(&error))
+    }
+
+    /// Waits for something that comes over this connection: the parts of an answer's body.
+    pub(super) async fn drive<F: Future>(&mut self, future: F) -> F::Output {
+        drive(&mut self.driver, future).await
+    }
+
+    /// Does what can be done at once, and says whether it may be used again: not if the target closes it.
+    pub(super) async fn is_open(&mut self) -> bool {
+        let driver = &mut self.driver;
+        poll_fn(|context| {
+            step(driver, context);
+            Poll::Ready(driver.is_some())
+        })
+        .await
     }
 
     async fn is_ready(&mut self) -> bool {
-        matches!(timeout(READY_TIME_MAX, self.sender.ready()).await, Ok(Ok(())))
+        let ready = drive(&mut self.driver, self.sender.ready());
+        matches!(timeout(READY_TIME_MAX, ready).await, Ok(Ok(())))
     }
 }
 
-impl Drop for Connection {
-    fn drop(&mut self) {
-        self.driver.abort();
+/// Reads and writes until the future is ready. How the connection ends is seen by the future.
+async fn drive<F: Future>(driver: &mut Driver, future: F) -> F::Output {
+    let mut future = pin!(future);
+    poll_fn(|context| {
+        // First, so that the connection knows what is wanted of it.
+        if let Poll::Ready(output) = future.as_mut().poll(context) {
+            return Poll::Ready(output);
+        }
+        step(driver, context);
+        future.as_mut().poll(context)
+    })
+    .await
+}
+
+fn step(driver: &mut Driver, context: &mut Context<'_>) {
+    if driver.as_mut().is_some_and(|driver| driver.as_mut().poll(context).is_ready()) {
+        *driver = None;
     }
 }
 
-/// Connections that wait for the next push, the newest in front.
+/// Connections that wait for the next push, the newest in front. What has waited too long is closed, whether or not
+/// there is a next push.
 #[derive(Default)]
-pub(super) struct IdleConnections(Mutex<VecDeque<(Connection, Instant)>>);
+pub(super) struct IdleConnections(Arc<Mutex<Kept>>);
+
+#[derive(Default)]
+struct Kept {
+    connections: VecDeque<(Connection, Instant)>,
+    /// Whether a task closes what waits too long.
+    is_watched: bool,
+}
 
 impl IdleConnections {
     /// The newest that is still good.
@@ -101,23 +147,52 @@ impl IdleConnections {
         if connection.since.elapsed() > CONNECTION_AGE_MAX {
             return;
         }
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.push_front((connection, Instant::now()));
-        kept.truncate(IDLE_CONNECTIONS_MAX);
-        // Those that have waited longest are behind; the last that is good ends the search.
-        while kept.back().is_some_and(has_waited_too_long) {
-            kept.pop_back();
+        let mut kept = lock(&self.0);
+        kept.connections.push_front((connection, Instant::now()));
+        kept.connections.truncate(IDLE_CONNECTIONS_MAX);
+        kept.close_expired();
+        if !kept.is_watched {
+            kept.is_watched = true;
+            tokio::spawn(close_idle(Arc::downgrade(&self.0)));
         }
     }
 
     fn newest(&self) -> Option<Connection> {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if kept.front().is_some_and(has_waited_too_long) {
+        let mut kept = lock(&self.0);
+        if kept.connections.front().is_some_and(has_waited_too_long) {
             // All others have waited longer.
-            kept.clear();
+            kept.connections.clear();
         }
-        kept.pop_front().map(|(connection, _)| connection)
+        kept.connections.pop_front().map(|(connection, _)| connection)
     }
+}
+
+impl Kept {
+    fn close_expired(&mut self) {
+        // Those that have waited longest are behind; the last that is good ends the search.
+        while self.connections.back().is_some_and(has_waited_too_long) {
+            self.connections.pop_back();
+        }
+    }
+}
+
+/// Closes what waits too long, until nothing waits or the connections are nobody's any more.
+async fn close_idle(kept: Weak<Mutex<Kept>>) {
+    loop {
+        tokio::time::sleep(IDLE_TIME_MAX).await;
+        let Some(kept) = kept.upgrade() else { return };
+        let mut kept = lock(&kept);
+        kept.close_expired();
+        if kept.connections.is_empty() {
+            kept.is_watched = false;
+            return;
+        }
+    }
+}
+
+/// A list and a flag, right at every step, so a panic elsewhere does not spoil them.
+fn lock(kept: &Mutex<Kept>) -> MutexGuard<'_, Kept> {
+    kept.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn has_waited_too_long((_, since): &(Connection, Instant)) -> bool {

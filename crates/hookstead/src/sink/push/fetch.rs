@@ -100,7 +100,7 @@ impl Fetcher {
         if !status.is_success() {
             return Err(FetchError::Status(status.as_u16()));
         }
-        let body = Limited::new(response.into_body(), bytes_max).collect().await;
+        let body = connection.drive(Limited::new(response.into_body(), bytes_max).collect()).await;
         body.map(http_body_util::Collected::to_bytes).map_err(|_| FetchError::Body(bytes_max))
     }
 }

@@ -4,11 +4,11 @@
 //! hookstead, stays behind. Where a name is ours, ours wins and the original moves aside, so that nobody
 //! outside can pass something off as hookstead's word.
 
-use http::header::{HeaderMap, HeaderName, HeaderValue};
-use http::uri::InvalidUri;
+use bytes::Bytes;
+use http::header::{CONTENT_LENGTH, HOST, HeaderMap, HeaderName, HeaderValue, USER_AGENT};
 use http::{Request, Uri};
 
-use super::signature::{SigningSecret, sign};
+use super::signature::{Signer, SigningSecret};
 use super::url::PushUrl;
 use crate::sink::contract::Outgoing;
 
@@ -42,40 +42,90 @@ const LEFT_BEHIND: &[&str] = &[
     "upgrade",
 ];
 
-/// The whole request.
-pub(super) fn request<B>(
-    url: &PushUrl,
-    secrets: &[SigningSecret],
-    outgoing: &Outgoing,
-    body: B,
-) -> Result<Request<B>, InvalidUri> {
-    let mut request = Request::new(body);
-    *request.method_mut() = http::Method::POST;
-    *request.uri_mut() = url.target().parse::<Uri>()?;
-    let fields = request.headers_mut();
-    set(fields, "host", &url.authority());
-    set(fields, "content-length", &outgoing.body.len().to_string()); // hyper names none for an empty body
-    pass_on(fields, outgoing);
-    set_own(fields, secrets, outgoing);
-    if !fields.contains_key("user-agent") {
-        set(fields, "user-agent", concat!("hookstead/", env!("CARGO_PKG_VERSION")));
-    }
-    Ok(request)
+/// Room for the fields of most pushes, so that the map is not moved while it grows.
+const FIELDS_USUAL: usize = 32;
+
+/// What all requests to one destination have in common, made once.
+pub(super) struct Shape {
+    uri: Uri,
+    host: HeaderValue,
+    signer: Signer,
 }
+
+impl Shape {
+    /// The shape of requests to a URL, signed with these secrets.
+    pub(super) fn new(url: &PushUrl, secrets: &[SigningSecret]) -> Result<Self, http::Error> {
+        let (uri, host) = (url.target().parse()?, HeaderValue::from_str(&url.authority())?);
+        Ok(Self { uri, host, signer: Signer::new(secrets) })
+    }
+
+    /// The whole request.
+    pub(super) fn request<B>(&self, outgoing: &Outgoing, body: B) -> Request<B> {
+        let mut request = Request::new(body);
+        *request.method_mut() = http::Method::POST;
+        *request.uri_mut() = self.uri.clone();
+        let mut fields = HeaderMap::with_capacity(FIELDS_USUAL);
+        fields.insert(HOST, self.host.clone());
+        fields.insert(CONTENT_LENGTH, outgoing.body.len().into()); // hyper names none for an empty body
+        pass_on(&mut fields, outgoing);
+        self.set_own(&mut fields, outgoing);
+        fields.entry(USER_AGENT).or_insert(const { HeaderValue::from_static(AGENT) });
+        *request.headers_mut() = fields;
+        request
+    }
+
+    fn set_own(&self, fields: &mut HeaderMap, outgoing: &Outgoing) {
+        let (key, event) = (outgoing.lease.idempotency_key.as_str(), &outgoing.event);
+        let signature = self.signer.sign(key, outgoing.now, &outgoing.body);
+        if let Some(key) = value(key.to_owned()) {
+            fields.insert(IDEMPOTENCY_KEY, key.clone());
+            fields.insert(WEBHOOK_ID, key);
+        }
+        fields.insert(WEBHOOK_TIMESTAMP, outgoing.now.as_secs().into());
+        fields.insert(HOOKSTEAD_ATTEMPT, outgoing.attempt.into());
+        for (name, text) in [
+            (WEBHOOK_SIGNATURE, signature),
+            (HOOKSTEAD_EVENT, event.id.to_string()),
+            (HOOKSTEAD_SOURCE, outgoing.source.as_str().to_owned()),
+            (HOOKSTEAD_RECEIVED_AT, event.received_at.to_string()),
+        ] {
+            if let Some(value) = value(text) {
+                fields.insert(name, value);
+            }
+        }
+    }
+}
+
+/// Who pushes, unless the sender said who it is.
+const AGENT: &str = concat!("hookstead/", env!("CARGO_PKG_VERSION"));
+
+const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+const WEBHOOK_ID: HeaderName = HeaderName::from_static("webhook-id");
+const WEBHOOK_TIMESTAMP: HeaderName = HeaderName::from_static("webhook-timestamp");
+const WEBHOOK_SIGNATURE: HeaderName = HeaderName::from_static("webhook-signature");
+const HOOKSTEAD_EVENT: HeaderName = HeaderName::from_static("hookstead-event");
+const HOOKSTEAD_SOURCE: HeaderName = HeaderName::from_static("hookstead-source");
+const HOOKSTEAD_ATTEMPT: HeaderName = HeaderName::from_static("hookstead-attempt");
+const HOOKSTEAD_RECEIVED_AT: HeaderName = HeaderName::from_static("hookstead-received-at");
 
 fn pass_on(fields: &mut HeaderMap, outgoing: &Outgoing) {
     let original = &outgoing.event.headers;
     let named = original.fields().filter(|(name, _)| name.eq_ignore_ascii_case("connection"));
     let of_connection: Vec<String> = named.flat_map(|(_, value)| tokens(value)).collect();
     for (name, value) in original.fields() {
-        let name = name.to_ascii_lowercase();
-        if LEFT_BEHIND.contains(&name.as_str()) || of_connection.contains(&name) {
+        // A field that HTTP cannot carry cannot have come by HTTP; there is nothing to pass on. The name is in lower
+        // case from here on.
+        let Ok(name) = HeaderName::from_bytes(name.as_bytes()) else { continue };
+        if LEFT_BEHIND.contains(&name.as_str()) || of_connection.iter().any(|left| left == name.as_str()) {
             continue;
         }
-        let is_own = OWN.contains(&name.as_str()) || name.starts_with(OWN_PREFIX);
-        let name = if is_own { format!("{MOVED}{name}") } else { name };
-        // A field that HTTP cannot carry cannot have come by HTTP; there is nothing to pass on.
-        if let (Ok(name), Ok(value)) = (HeaderName::try_from(name), HeaderValue::from_bytes(value)) {
+        // The bytes stay where they are: a value is a piece of the block.
+        let Ok(value) = HeaderValue::from_maybe_shared(original.as_block().slice_ref(value)) else {
+            continue;
+        };
+        let is_own = OWN.contains(&name.as_str()) || name.as_str().starts_with(OWN_PREFIX);
+        let name = if is_own { HeaderName::try_from(format!("{MOVED}{name}")) } else { Ok(name) };
+        if let Ok(name) = name {
             fields.append(name, value);
         }
     }
@@ -87,23 +137,9 @@ fn tokens(value: &[u8]) -> Vec<String> {
     text.split(',').map(|token| token.trim().to_owned()).collect()
 }
 
-fn set_own(fields: &mut HeaderMap, secrets: &[SigningSecret], outgoing: &Outgoing) {
-    let key = outgoing.lease.idempotency_key.as_str();
-    set(fields, "idempotency-key", key);
-    set(fields, "webhook-id", key);
-    set(fields, "webhook-timestamp", &outgoing.now.as_secs().to_string());
-    set(fields, "webhook-signature", &sign(secrets, key, outgoing.now, &outgoing.body));
-    set(fields, "hookstead-event", &outgoing.event.id.to_string());
-    set(fields, "hookstead-source", outgoing.source.as_str());
-    set(fields, "hookstead-attempt", &outgoing.attempt.to_string());
-    set(fields, "hookstead-received-at", &outgoing.event.received_at.to_string());
-}
-
-/// Every value that is set here is visible ASCII: ids, names, numbers, times, base64 and a parsed host.
-fn set(fields: &mut HeaderMap, name: &'static str, value: &str) {
-    let value = HeaderValue::from_str(value);
-    debug_assert!(value.is_ok(), "`{name}` is visible ASCII");
-    if let Ok(value) = value {
-        fields.insert(HeaderName::from_static(name), value);
-    }
+/// Every value that is set here is visible ASCII: ids, names, numbers, times and base64.
+fn value(text: String) -> Option<HeaderValue> {
+    let value = HeaderValue::from_maybe_shared(Bytes::from(text));
+    debug_assert!(value.is_ok(), "a value of ours is visible ASCII");
+    value.ok()
 }

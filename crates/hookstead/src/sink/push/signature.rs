@@ -23,6 +23,9 @@ const KEY_BYTES_MADE: usize = 32;
 
 const PREFIX: &str = "whsec_";
 
+/// Bytes of one signature and the space before the next: `v1,` and 32 bytes in base64.
+const SIGNATURE_BYTES: usize = 48;
+
 /// A secret that pushes are signed with: 24 to 64 bytes. Wiped on drop, redacted in `Debug`.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SigningSecret(Zeroizing<Vec<u8>>);
@@ -100,19 +103,31 @@ impl fmt::Debug for SigningSecret {
     }
 }
 
-/// The value of `webhook-signature`: one signature for each secret, the newest first, so that a target that
-/// knows any of them can verify. `id` holds no dot.
-pub(super) fn sign(secrets: &[SigningSecret], id: &str, now: Timestamp, body: &[u8]) -> String {
-    let head = format!("{id}.{}.", now.as_secs());
-    let signatures: Vec<String> = secrets.iter().map(|secret| sign_with(secret, &head, body)).collect();
-    signatures.join(" ")
-}
+/// Makes signatures with a destination's secrets. The keys are prepared once, for all attempts.
+pub(super) struct Signer(Vec<hmac::Key>);
 
-fn sign_with(secret: &SigningSecret, head: &str, body: &[u8]) -> String {
-    let mut context = hmac::Context::with_key(&hmac::Key::new(hmac::HMAC_SHA256, &secret.0));
-    context.update(head.as_bytes());
-    context.update(body);
-    format!("v1,{}", STANDARD.encode(context.sign().as_ref()))
+impl Signer {
+    pub(super) fn new(secrets: &[SigningSecret]) -> Self {
+        Self(secrets.iter().map(|secret| hmac::Key::new(hmac::HMAC_SHA256, &secret.0)).collect())
+    }
+
+    /// The value of `webhook-signature`: one signature for each secret, the newest first, so that a target that
+    /// knows any of them can verify. `id` holds no dot.
+    pub(super) fn sign(&self, id: &str, now: Timestamp, body: &[u8]) -> String {
+        let head = format!("{id}.{}.", now.as_secs());
+        let mut signatures = String::with_capacity(self.0.len() * SIGNATURE_BYTES);
+        for key in &self.0 {
+            if !signatures.is_empty() {
+                signatures.push(' ');
+            }
+            let mut context = hmac::Context::with_key(key);
+            context.update(head.as_bytes());
+            context.update(body);
+            signatures.push_str("v1,");
+            STANDARD.encode_string(context.sign(), &mut signatures);
+        }
+        signatures
+    }
 }
 
 #[cfg(test)]
@@ -126,9 +141,11 @@ mod tests {
     fn the_signature_is_the_hmac_of_id_time_and_body() {
         let secret = SigningSecret::parse(TEXT).expect("a secret");
         let now = Timestamp::from_micros(1_614_265_330_999_999);
-        let signature = sign(std::slice::from_ref(&secret), "msg_1", now, br#"{"test": 2432232314}"#);
+        let signature =
+            Signer::new(std::slice::from_ref(&secret)).sign("msg_1", now, br#"{"test": 2432232314}"#);
         assert_eq!(signature, "v1,9o7UeFkn1GjVbcY4emAJruJCYqgH2EIf8u/slvVRBZI=");
-        let both = sign(&[SigningSecret::generate().expect("random bytes"), secret], "msg_1", now, b"");
+        let both =
+            Signer::new(&[SigningSecret::generate().expect("random bytes"), secret]).sign("msg_1", now, b"");
         assert_eq!(both.split(' ').filter(|one| one.starts_with("v1,")).count(), 2);
     }
 
