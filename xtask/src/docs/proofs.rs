@@ -1,4 +1,4 @@
-//! The pages of guarantees and limits name the test behind each promise; here is that every name exists.
+//! The pages of guarantees, limits and evidence name the test behind each promise; here is that every name exists.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail};
 const NAME_BYTES_MIN: usize = 16;
 
 /// The pages that name tests.
-const PAGES: &[&str] = &["docs/guarantees.md", "docs/limits.md"];
+const PAGES: &[&str] = &["docs/guarantees.md", "docs/limits.md", "docs/evidence.md"];
 
 /// Checks every page that names tests.
 pub(crate) fn check_all(root: &Path) -> Result<()> {

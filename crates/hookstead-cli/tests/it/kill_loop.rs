@@ -17,6 +17,9 @@ const SENDERS: usize = 4;
 /// How many older events are checked after each kill, beside all of the last round's.
 const SAMPLE: usize = 40;
 
+/// How many retries come at the end: the first one of a record after a start costs a sync of its own.
+const RETRIES_AT_THE_END_MAX: usize = 2_000;
+
 /// A kill comes after this many notices at most; a request gives one when it is sent and one when it is answered.
 const NOTICES_MAX: usize = 300;
 
@@ -75,8 +78,8 @@ fn check_kills(store: StoreKind) {
         settle_unknown(&server, last.unknown, &mut acknowledged);
         acknowledged.extend(last.acknowledged);
     }
-    // At the end every event there ever was.
-    Checker::new(&server, &mut figures).check_all(&acknowledged);
+    // At the end every event there ever was, and a retry of some.
+    Checker::new(&server, &mut figures).check_at_the_end(&acknowledged);
     figures.acknowledged = acknowledged.len();
     server.kill9();
     let check = project.run(&["store", "check"]);
@@ -288,14 +291,28 @@ impl<'a> Checker<'a> {
         }
     }
 
+    fn check_at_the_end(&mut self, events: &Events) {
+        let step = events.len().div_ceil(RETRIES_AT_THE_END_MAX).max(1);
+        events.iter().for_each(|(id, body)| self.look(id, body));
+        events.iter().step_by(step).for_each(|(id, body)| self.retry(id, body));
+    }
+
     fn check(&mut self, id: &str, body: &[u8]) {
-        self.figures.checked += 1;
         // Before the retry, which could store anew what was lost.
+        self.look(id, body);
+        self.retry(id, body);
+    }
+
+    fn look(&mut self, id: &str, body: &[u8]) {
+        self.figures.checked += 1;
         match self.admin.body(SOURCE, id) {
             Ok(stored) if stored == body => {}
             Ok(_) => note(&mut self.figures.altered, id, "other bytes"),
             Err(answer) => note(&mut self.figures.lost, id, &answer),
         }
+    }
+
+    fn retry(&mut self, id: &str, body: &[u8]) {
         let reply = self.intake.exchange(&Request::signed(id, body).bytes()).expect("an answer");
         match reply.status {
             200 => {}

@@ -15,6 +15,7 @@ mod delivery_kills;
 mod demo;
 mod destinations;
 mod disk_faults;
+mod disk_limits;
 mod doctor;
 mod failstop;
 mod framing;

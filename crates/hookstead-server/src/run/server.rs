@@ -15,6 +15,7 @@ use hookstead::sink::BuiltInSinks;
 use hookstead::sink::push::{Fetcher, SystemNetwork};
 use hookstead::verify::KeySource;
 use hookstead::{Dispatcher, Health, Inbox, Unavailable};
+use rustix::process::Signal;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
@@ -105,6 +106,7 @@ impl Server {
             "ready"
         );
         let (drain, failstop_linger) = (config.server.drain, config.server.failstop_linger);
+        outlive_file_size_limit().map_err(StartError::Signals)?;
         let hangups = hangups(&config, reloader).map_err(StartError::Signals)?;
         Ok(Self {
             facts,
@@ -212,6 +214,12 @@ fn hangups(config: &Config, reloader: Arc<Reloader>) -> io::Result<Option<JoinHa
             reloader.reload_logged().await;
         }
     })))
+}
+
+/// A write beyond the limit of a file's size (`ulimit -f`) fails as on a full disk, and does not kill the process. The
+/// handler stays for as long as the process lives.
+fn outlive_file_size_limit() -> io::Result<()> {
+    signal(SignalKind::from_raw(Signal::XFSZ.as_raw())).map(drop)
 }
 
 /// Ready with the reason once the store is poisoned. A store that recovers or closes is not.

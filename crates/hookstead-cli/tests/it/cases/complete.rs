@@ -34,6 +34,8 @@ const THEMES: &[&str] = &[
     "verification-handshake",
     "verify-policy",
     "url-signing-proxy",
+    "secrets-leak",
+    "upgrade-migration",
 ];
 
 /// The modules that hold the tests.
@@ -47,6 +49,7 @@ const TESTS: &[&str] = &[
     include_str!("forward.rs"),
     include_str!("http.rs"),
     include_str!("json_edge.rs"),
+    include_str!("leaks.rs"),
     include_str!("leases.rs"),
     include_str!("network.rs"),
     include_str!("pushed.rs"),
@@ -56,6 +59,7 @@ const TESTS: &[&str] = &[
     include_str!("setting_up.rs"),
     include_str!("signatures.rs"),
     include_str!("timestamps.rs"),
+    include_str!("upgrades.rs"),
 ];
 
 const PUT_OFF: &str = include_str!("put-off.md");
@@ -70,7 +74,7 @@ fn every_case_is_run_or_put_off() {
         .filter(|case| THEMES.contains(&case.theme()))
         .map(|case| case.id().to_owned())
         .collect();
-    assert_eq!(wanted.len(), 105);
+    assert_eq!(wanted.len(), 111);
     let (run, put_off) = (run(), put_off());
     let both: Vec<_> = run.iter().filter(|id| put_off.contains_key(*id)).collect();
     assert!(both.is_empty(), "run and put off: {both:?}");

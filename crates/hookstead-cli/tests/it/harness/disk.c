@@ -1,6 +1,6 @@
 // A disk with faults, between an unmodified program and the kernel: loaded with LD_PRELOAD, told what to do through a
-// file that it shares with a test. Syncs can be slow; syncs, writes, opens and changes of names can fail, or write only
-// a part, at the n-th call that concerns the folder of the store. It knows nothing of the program.
+// file that it shares with a test. Syncs can be slow; syncs, reads, writes, opens and changes of names can fail, or write
+// only a part, at the n-th call that concerns the folder of the store. It knows nothing of the program.
 
 #define _GNU_SOURCE
 #include <errno.h>
@@ -18,7 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { SYNC = 1, WRITE = 2, OPEN = 4, NAME = 8 };
+enum { SYNC = 1, WRITE = 2, OPEN = 4, NAME = 8, READ = 16 };
 
 enum { KILLED = -9 };
 
@@ -128,6 +128,16 @@ int fdatasync(int fd)
 {
     wait_for_disk();
     return fails_fd(SYNC, fd) ? failure() : syscall(SYS_fdatasync, fd);
+}
+
+ssize_t pread64(int fd, void *bytes, size_t count, off64_t offset)
+{
+    return fails_fd(READ, fd) ? failure() : syscall(SYS_pread64, fd, bytes, count, offset);
+}
+
+ssize_t pread(int fd, void *bytes, size_t count, off_t offset)
+{
+    return pread64(fd, bytes, count, offset);
 }
 
 ssize_t pwrite64(int fd, const void *bytes, size_t count, off64_t offset)

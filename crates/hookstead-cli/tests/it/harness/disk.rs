@@ -29,7 +29,8 @@ pub(crate) enum Kind {
     Open = 4,
     /// Making, linking, renaming and removing.
     Name = 8,
-    /// All of them.
+    Read = 16,
+    /// All of them that change the disk.
     Any = 15,
 }
 
