@@ -45,6 +45,8 @@ pub struct Provider {
     pub(crate) secret: SecretFacts,
     pub(crate) id: IdTemplates,
     pub(crate) id_covered: bool,
+    /// Whether its forms may come as multipart ones.
+    pub(crate) multipart: bool,
     pub(crate) id_form: Option<IdForm>,
     pub(crate) kind: Vec<Template>,
     pub(crate) account: Vec<Template>,

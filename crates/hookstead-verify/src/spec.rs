@@ -200,6 +200,7 @@ fn record(name: &str, scheme: raw::Scheme, id: Option<String>) -> raw::Record {
         order: crate::provider::Order::default(),
         payload: None,
         conf: Default::default(),
+        multipart: false,
         lets: Default::default(),
         body: raw::Body::default(),
         scheme: vec![unplaced(scheme)],

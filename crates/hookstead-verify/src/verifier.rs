@@ -373,6 +373,7 @@ impl Verifier {
         Context {
             registered_url: self.options.url.as_deref(),
             payload: self.provider.payload.as_ref(),
+            multipart: self.provider.multipart,
             conf: Some(&self.options.conf),
             keys: self.options.key_source.as_deref(),
             ..Context::of(request)

@@ -7,6 +7,9 @@ bytes each time. The keys are for these tests only.
 """
 
 import base64
+import email.mime.multipart
+import email.mime.nonmultipart
+import email.policy
 import hashlib
 import hmac
 import json
@@ -534,6 +537,39 @@ def sns_topics():
     return out
 
 
+def mailgun_multipart():
+    """Mail with an attachment: Mailgun's routes as a multipart form, made by Python's own writer of such bodies."""
+    secret, token, out = "mailgun_1_Sec-ret9secretsec", "t" * 50, []
+    mac = hmac.new(secret.encode(), f"{NOW}{token}".encode(), hashlib.sha256).hexdigest()
+    fields = [("Message-Id", "<m1@example.com>"), ("recipient", "acct_1"), ("timestamp", str(NOW)), ("token", token), ("signature", mac)]
+
+    def add(case, fields, expect):
+        form = email.mime.multipart.MIMEMultipart("form-data", boundary="hookstead-7")
+        for name, value in fields + [("attachment-1", "\x00 --hookstead-7 \x01")]:
+            part = email.mime.nonmultipart.MIMENonMultipart("text", "plain")
+            part.set_payload(value)
+            file = {"filename": "a.bin"} if name == "attachment-1" else {}
+            part.add_header("Content-Disposition", "form-data", name=name, **file)
+            form.attach(part)
+        _, _, body = form.as_bytes(policy=email.policy.HTTP).partition(b"\r\n\r\n")
+        out.append({
+            "id": f"mailgun-routes/{case}", "provider": "mailgun-routes", "kind": "verify", "now": NOW,
+            "config": {"url": "https://hooks.example.com/in/mailgun-routes", "secrets": [secret]},
+            "request": {
+                "method": "POST", "path": "/in/mailgun-routes",
+                "headers": [["Content-Type", 'multipart/form-data; boundary="hookstead-7"']],
+                "body_b64": base64.b64encode(body).decode(),
+            },
+            "expect": expect,
+        })
+
+    add("valid-multipart", fields, {"verdict": "valid", "event_id": "<m1@example.com>", "account": "acct_1"})
+    add("wrong-secret-multipart", fields[:-1] + [("signature", mac[::-1])], {"verdict": "bad_signature"})
+    add("token-twice-multipart", fields + [("token", token)], {"verdict": "malformed", "also_ok": ["bad_signature", "missing_header"]})
+    add("missing-signature-multipart", fields[:-1], {"verdict": "missing_header", "also_ok": ["malformed", "bad_signature"]})
+    return out
+
+
 def write(file, entries):
     lines = ",\n".join(json.dumps(entry, ensure_ascii=False) for entry in entries)
     (CRATE / "vectors" / file).write_text(f"[\n{lines}\n]\n")
@@ -543,6 +579,7 @@ def main():
     write("hubspot-own.json", hubspot_addresses())
     write("xero-own.json", xero_intent())
     write("aws-sns-own.json", sns_topics())
+    write("mailgun-routes-own.json", mailgun_multipart())
     for name in OWN:
         record = tomllib.loads((CRATE / "providers" / f"{name}.toml").read_text())
         made = vectors(name, record)

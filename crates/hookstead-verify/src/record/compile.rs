@@ -78,6 +78,7 @@ pub(crate) fn compile(name: &str, record: &raw::Record) -> Result<Provider, Misf
         secret,
         id: id_templates(event)?,
         id_covered: event.id_covered,
+        multipart: record.multipart,
         id_form,
         kind: templates(event.kind.as_ref())?,
         account: templates(event.account.as_ref())?,
@@ -91,6 +92,7 @@ pub(crate) fn compile(name: &str, record: &raw::Record) -> Result<Provider, Misf
     };
     check_order(&provider).at(0..0)?;
     check_conf(&provider).at(0..0)?;
+    check_multipart(&provider).at(0..0)?;
     if event.id_covered && !id_can_be_covered(&provider) {
         let span = event.id.as_ref().map_or(0..0, Spanned::span);
         return Err("`id_covered = true`, but no scheme signs this id").at(span);
@@ -319,6 +321,16 @@ fn lets(raw: &BTreeMap<String, Spanned<String>>) -> Result<BTreeMap<String, Temp
         Ok((name.clone(), template))
     };
     raw.iter().map(named).collect()
+}
+
+/// A form that is signed as a whole is an urlencoded one; of a multipart one there would be nothing to sign.
+fn check_multipart(provider: &Provider) -> Result<(), String> {
+    let templates = provider.variants.iter().flat_map(|variant| variant.scheme.templates());
+    let signs_form = templates.flat_map(Template::slots).any(|slot| slot.variable == Variable::Form);
+    if provider.multipart && signs_form {
+        return Err("`multipart = true`, but a scheme signs `form` as a whole".to_owned());
+    }
+    Ok(())
 }
 
 /// Every `conf.NAME` is explained, so that a person who sets up a source can be asked for it.

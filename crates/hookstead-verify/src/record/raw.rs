@@ -34,6 +34,9 @@ pub(crate) struct Record {
     /// Names of values that a source has to give, each with what it is.
     #[serde(default)]
     pub(crate) conf: BTreeMap<String, String>,
+    /// Whether `form.NAME` reads multipart forms too. Only where no scheme signs `form` as a whole.
+    #[serde(default)]
+    pub(crate) multipart: bool,
     /// Named templates.
     #[serde(default, rename = "let")]
     pub(crate) lets: BTreeMap<String, Spanned<String>>,

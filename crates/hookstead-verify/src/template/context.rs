@@ -8,6 +8,7 @@ use aws_lc_rs::hmac;
 use super::Variable;
 use crate::keys::KeySource;
 use crate::request::{Lookup, Request};
+use crate::wire::multipart;
 
 /// A request together with everything else that has a name in templates.
 #[derive(Clone, Copy)]
@@ -18,6 +19,8 @@ pub(crate) struct Context<'r> {
     pub(crate) registered_url: Option<&'r str>,
     /// Where the JSON document is if it is not the body.
     pub(crate) payload: Option<&'r Variable>,
+    /// Whether the fields of a multipart form count as those of a form.
+    pub(crate) multipart: bool,
     /// What the source's configuration gives.
     pub(crate) conf: Option<&'r BTreeMap<String, String>>,
     /// Fields of the signature's group.
@@ -43,6 +46,7 @@ impl<'r> Context<'r> {
             request,
             registered_url: None,
             payload: None,
+            multipart: false,
             conf: None,
             fields: &[],
             item: None,
@@ -81,6 +85,18 @@ impl<'r> Context<'r> {
                 if same { Lookup::One(Cow::Borrowed(first)) } else { Lookup::Repeated }
             }
             found => found,
+        }
+    }
+
+    /// The one value of a form field.
+    pub(crate) fn form_field(&self, name: &str) -> Lookup<'r> {
+        let mut content_types = self.request.header_values("content-type");
+        let boundary = content_types.next().filter(|_| self.multipart).and_then(multipart::boundary);
+        match boundary {
+            Some(boundary) => {
+                Lookup::only(multipart::values(self.request.body, boundary, name).map(Cow::Borrowed))
+            }
+            None => self.request.form_field(name),
         }
     }
 

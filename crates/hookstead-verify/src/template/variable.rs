@@ -117,7 +117,7 @@ impl Variable {
             Self::Form => request.form().map(Cow::Borrowed).into(),
             Self::Header(name) => context.header(name),
             Self::QueryPart(name) => request.query_part(name),
-            Self::FormField(name) => request.form_field(name),
+            Self::FormField(name) => context.form_field(name),
             Self::Json(pointer) => pointer.read(&context.document()).map(Cow::Owned).into(),
             Self::Item(pointer) => context.item.and_then(|item| pointer.read(item)).map(Cow::Owned).into(),
             Self::Claim(pointer) => {

@@ -2,4 +2,5 @@
 
 pub(crate) mod form;
 pub(crate) mod json;
+pub(crate) mod multipart;
 pub(crate) mod time;

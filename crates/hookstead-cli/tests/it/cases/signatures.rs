@@ -1,7 +1,7 @@
 //! Themes headers and signature-format: which spellings of a signature count, and which never do.
 
 use super::case::{Case, wire};
-use super::play::play;
+use super::play::{body, play};
 use super::stage::Stage;
 
 #[test]
@@ -42,6 +42,25 @@ fn b049_a_manifest_of_query_header_and_time_is_signed() {
     assert_eq!((events.len(), &events[0]["provider_event_id"]), (1, &"mp-1".into()));
     let page = include_str!("../../../../../docs/providers/mercadopago.md");
     assert!(page.contains("Of the body nothing is signed"));
+}
+
+/// The sender of the case is a route of Mailgun, which has a record of its own.
+#[test]
+fn b071_the_fields_of_a_multipart_form_are_read_and_its_bytes_are_kept() {
+    let case = Case::get("B071");
+    let stage = Stage::at(case.now())
+        .variable("MAILGUN", "hookbox-test-secret-01")
+        .toml("[sources.mailgun]\nprovider = \"mailgun-routes\"\nidentity = \"{form.token}\"\nsecret = { env = \"MAILGUN\" }\n");
+    let server = stage.serve();
+    let request = &case.requests()[0];
+    let reply = server.connect().exchange(&request.bytes).expect("an answer");
+    assert_eq!(reply.status, 200, "what its record wants: {reply}");
+    let mut admin = server.admin();
+    let events = admin.events();
+    assert_eq!((events.len(), &events[0]["provider_event_id"]), (1, &"t".repeat(50).into()));
+    assert_eq!(Some(body(&mut admin, &events[0])), request.body);
+    let page = include_str!("../../../../../docs/providers/mailgun-routes.md");
+    assert!(page.contains("Only a time and a one-use token are signed"));
 }
 
 #[test]
