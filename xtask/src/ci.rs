@@ -5,17 +5,19 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, bail};
 
 use crate::run::{cargo, check, seconds, step};
-use crate::{deny, docs, test};
+use crate::{deny, docs, fuzz, test};
 
 type Work = fn() -> Result<()>;
 
-const STEPS: [(&str, Work); 6] = [
+const STEPS: [(&str, Work); 7] = [
     ("format", format),
     ("clippy", clippy),
     ("licences and bans", deny::run),
     ("API documentation", documentation),
     ("documents", || docs::run(&[])),
     ("tests", || test::run(None, &[])),
+    // Behind the tests, which have built the dependencies.
+    ("fuzz targets", fuzz::run_all),
 ];
 
 struct Done {

@@ -55,6 +55,11 @@ pub(crate) struct Fuzz {
     input: Option<PathBuf>,
 }
 
+/// As `ci` runs it.
+pub(crate) fn run_all() -> Result<()> {
+    run(&Fuzz { seconds: SECONDS, only: None, input: None })
+}
+
 /// Builds and runs them.
 pub(crate) fn run(arguments: &Fuzz) -> Result<()> {
     let targets = chosen(arguments.only.as_deref())?;
