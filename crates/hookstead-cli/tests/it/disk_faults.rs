@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use crate::harness::{
     Connection, Disk, Events, Evidence, Fault, Kind, Project, Request, SOURCE, Server, StoreKind, check_all,
-    size_from,
+    fill_index, size_from,
 };
 
 /// No three requests make so many calls of a kind.
@@ -52,7 +52,7 @@ fn a_failure_at_any_call_loses_and_doubles_nothing_on_files() {
 fn check_faults(store: StoreKind) {
     let step = i64::try_from(size_from("HOOKSTEAD_FAULT_STEP", 5)).expect("a small number");
     let mut evidence = Evidence::begin("disk-faults", store);
-    let mut trial = Trial::on(Project::new().on(store));
+    let mut trial = Trial::on(store);
     for (kind, fault, extent) in FAULTS {
         let struck = trial.fail_each(kind, fault, extent, step);
         println!("{kind:?} {fault:?} {extent:?}: {struck} calls");
@@ -70,6 +70,8 @@ fn check_faults(store: StoreKind) {
 struct Trial {
     project: Project,
     disk: Disk,
+    /// Whether it writes its index of identities now and then.
+    has_index: bool,
     /// What must be there.
     events: Events,
     failures: usize,
@@ -84,8 +86,9 @@ struct Answers {
 }
 
 impl Trial {
-    fn on(project: Project) -> Self {
-        Self { project, disk: Disk::build(), events: Events::new(), failures: 0, refused: 0 }
+    fn on(store: StoreKind) -> Self {
+        let (project, has_index) = (Project::new().on(store), store == StoreKind::Sqlite);
+        Self { project, disk: Disk::build(), has_index, events: Events::new(), failures: 0, refused: 0 }
     }
 
     fn serve(&self) -> Server {
@@ -111,6 +114,10 @@ impl Trial {
         let (new_body, known_body) = (body(&new), body(&known));
         let other_body = [known_body.clone(), b"!".to_vec()].concat();
         let server = self.serve();
+        if self.has_index && fault == Fault::Broken && matches!(kind, Kind::Sync | Kind::Write) {
+            // The commit of the new event then writes to the index of identities too.
+            fill_index(&server, &mut self.events, 2);
+        }
         assert_eq!(send(&server, &known, &known_body), 202, "{name}: before anything fails");
 
         self.disk.fail(kind, fault, first, last);

@@ -11,13 +11,16 @@ mod settles;
 use self::calls::{Threads, calls_during};
 use crate::cases::trace::Attached;
 use crate::harness::{
-    Connection, Events, Evidence, Project, Request, SOURCE, Server, StoreKind, check_all, size_from,
+    Connection, Events, Evidence, Project, Request, SOURCE, Server, StoreKind, check_all, fill_index,
+    size_from,
 };
 
 /// What is sent when the kill comes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     New,
+    /// A new event with whose commit a part of the index of identities is written.
+    Indexing,
     /// Other bytes under the id of an event of the same run.
     Conflict,
     /// The first retry after a start, of an event from before it.
@@ -38,10 +41,16 @@ fn check_sweeps(store: StoreKind) {
     let step = size_from("HOOKSTEAD_KILL_POINT_STEP", 4);
     let evidence = Evidence::begin("kill-points", store);
     let mut sweeps = Sweeps::on(Project::new().on(store));
+    let mut writes_of_new = 0;
     for threads in Threads::ALL {
         for kind in [Kind::New, Kind::Conflict, Kind::Duplicate] {
-            sweeps.sweep(threads, kind, step);
+            let writes = sweeps.sweep(threads, kind, step);
+            writes_of_new = if kind == Kind::New { writes } else { writes_of_new };
         }
+    }
+    if store == StoreKind::Sqlite {
+        let writes = sweeps.sweep(Threads::Commit, Kind::Indexing, step);
+        assert!(writes > writes_of_new, "its commit writes no more than any other: {writes} times");
     }
     sweeps.check_all(evidence);
 }
@@ -73,8 +82,8 @@ impl Sweeps {
         Self { project, server: Some(server), events: Events::from([(id, body)]), kills: 0, unanswered: 0 }
     }
 
-    /// Kills at one call after the other.
-    fn sweep(&mut self, threads: Threads, kind: Kind, step: usize) {
+    /// Kills at one call after the other; how many of them wrote to a file.
+    fn sweep(&mut self, threads: Threads, kind: Kind, step: usize) -> usize {
         let before = self.unanswered;
         let calls = calls_during(threads, |watch| self.kill(kind, &format!("{threads:?}-{kind:?}"), watch));
         for call in calls.iter().step_by(step) {
@@ -85,13 +94,14 @@ impl Sweeps {
         let killed = self.unanswered - before;
         println!("{threads:?}, {kind:?}: {} calls, {killed} kills before the answer", calls.len());
         assert!(killed > 0, "no kill came before the answer: {threads:?}, {kind:?}");
+        calls.iter().filter(|call| call.name == "pwrite64").count()
     }
 
     /// Sends a request while strace is at work, ends the server, starts it again and checks.
     fn kill(&mut self, kind: Kind, event: &str, strace: &dyn Fn(&Server) -> Attached) {
         let server = self.server_for(kind);
         let mut connection = server.connect();
-        let (id, body) = self.request_of(kind, event.to_owned(), &mut connection);
+        let (id, body) = self.request_of(kind, event.to_owned(), &server, &mut connection);
         let strace = strace(&server);
         let status = send(&mut connection, &id, &body);
         // If the call has not come by now, so does this kill.
@@ -112,10 +122,20 @@ impl Sweeps {
     }
 
     /// What is sent when the kill comes; what it rests on is stored before.
-    fn request_of(&mut self, kind: Kind, name: String, connection: &mut Connection) -> (String, Vec<u8>) {
+    fn request_of(
+        &mut self,
+        kind: Kind,
+        name: String,
+        server: &Server,
+        connection: &mut Connection,
+    ) -> (String, Vec<u8>) {
         let body = format!("the body of {name} ").repeat(100).into_bytes();
         match kind {
             Kind::New => (name, body),
+            Kind::Indexing => {
+                fill_index(server, &mut self.events, 1);
+                (name, body)
+            }
             Kind::Conflict => {
                 assert_eq!(send(connection, &name, &body), Some(202), "{name}");
                 self.events.insert(name.clone(), body.clone());
@@ -134,7 +154,7 @@ impl Sweeps {
         let Interrupted { kind, id, body, status } = interrupted;
         let retried = send(&mut server.connect(), id, body);
         match kind {
-            Kind::New => {
+            Kind::New | Kind::Indexing => {
                 assert!([None, Some(202)].contains(status), "{name}: {status:?}");
                 let expected: &[u16] = if status.is_some() { &[200] } else { &[200, 202] };
                 assert!(

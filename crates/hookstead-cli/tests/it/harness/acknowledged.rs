@@ -52,6 +52,31 @@ impl Losses {
     }
 }
 
+/// After so many events the SQLite store writes a part of its index of identities with the newest one's commit
+/// (`IDENTITY_FLUSH_EVENTS`).
+const INDEX_EVENTS: usize = 256;
+
+/// Answers are read after so many requests at the latest, which is fewer than one connection may have under way.
+const PIPELINED: usize = 50;
+
+/// Stores small events, until only `short` are missing before the next commit writes to the index of identities.
+pub(crate) fn fill_index(server: &Server, events: &mut Events, short: usize) {
+    let mut connection = server.connect();
+    let missing = (2 * INDEX_EVENTS - short - events.len() % INDEX_EVENTS) % INDEX_EVENTS;
+    let first = events.len();
+    let ids: Vec<String> = (first..first + missing).map(|number| format!("filler-{number}")).collect();
+    for some in ids.chunks(PIPELINED) {
+        let requests: Vec<u8> =
+            some.iter().flat_map(|id| Request::signed(id, id.as_bytes()).bytes()).collect();
+        connection.send(&requests).expect("they are taken");
+        for id in some {
+            let reply = connection.receive().expect("an answer").expect("an answer");
+            assert_eq!(reply.status, 202, "{id}: {reply}");
+            events.insert(id.clone(), id.clone().into_bytes());
+        }
+    }
+}
+
 /// The status of one more delivery of an event.
 fn retry(intake: &mut Connection, id: &str, body: &[u8]) -> u16 {
     intake.exchange(&Request::signed(id, body).bytes()).expect("an answer").status

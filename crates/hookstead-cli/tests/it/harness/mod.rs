@@ -15,7 +15,7 @@ mod server;
 mod target;
 mod tmpfs;
 
-pub(crate) use acknowledged::{Events, Losses, check_all};
+pub(crate) use acknowledged::{Events, Losses, check_all, fill_index};
 pub(crate) use admin::Admin;
 pub(crate) use clock::{CLOCK_LIBRARY, WallClock};
 pub(crate) use consumer::{Act, Consumer, PULLED};
