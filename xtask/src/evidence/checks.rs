@@ -55,7 +55,7 @@ pub(super) const CHECKS: &[Check] = &[
         subject: Subject::Binary,
         filter: "kill_points::",
         sizes: &[("HOOKSTEAD_KILL_POINT_STEP", [4, 1, 1])],
-        seconds: [15, 60, 60],
+        seconds: [15, 80, 80],
     },
     Check {
         name: "disk-faults",
@@ -63,10 +63,10 @@ pub(super) const CHECKS: &[Check] = &[
         filter: "disk_faults::",
         sizes: &[
             ("HOOKSTEAD_FAULT_STEP", [5, 1, 1]),
-            ("HOOKSTEAD_START_STEP", [90, 4, 1]),
-            ("HOOKSTEAD_START_EVENTS", [60, 600, 2_000]),
+            ("HOOKSTEAD_START_STEP", [90, 25, 1]),
+            ("HOOKSTEAD_START_EVENTS", [60, 100, 300]),
         ],
-        seconds: [20, 120, 900],
+        seconds: [20, 135, 1_800],
     },
     Check {
         name: "fail-stop",
