@@ -1,7 +1,7 @@
 //! The command line of `cargo xtask bench`.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, bail, ensure};
@@ -53,6 +53,9 @@ pub(crate) struct Bench {
     /// End with exit code 1 if a bar is missed or could not be shown
     #[arg(long)]
     check: bool,
+    /// Measure this binary instead of building one, as to compare two versions
+    #[arg(long, value_name = "FILE")]
+    binary: Option<PathBuf>,
     #[command(flatten)]
     disk: Disk,
     /// Only install the peers that it is measured against
@@ -140,7 +143,7 @@ fn measure(bench: &Bench) -> Result<()> {
         growth::check_room(&settings.folder, settings.growth_events)?;
     }
     let mut missing = install(&agenda);
-    let rounds = run_rounds(&agenda, &settings, &mut missing)?;
+    let rounds = run_rounds(&agenda, &settings, &mut missing, bench.binary.as_deref())?;
     let growth = bars::needs_growth(&figures).then(|| growth::run(&settings)).transpose()?;
     let evidence = Evidence { rounds: &rounds, growth: growth.as_ref(), missing: &missing };
     let judged: Vec<Judged> = figures.iter().map(|figure| bars::judge(figure, &evidence)).collect();
@@ -160,11 +163,22 @@ fn measure(bench: &Bench) -> Result<()> {
     if bench.check { all_hold(&judged) } else { Ok(()) }
 }
 
-fn run_rounds(agenda: &Agenda, settings: &Settings, missing: &mut Missing) -> Result<Vec<Round>> {
+fn run_rounds(
+    agenda: &Agenda,
+    settings: &Settings,
+    missing: &mut Missing,
+    binary: Option<&Path>,
+) -> Result<Vec<Round>> {
     if agenda.contestants.is_empty() && !agenda.memory && !agenda.pull {
         return Ok(Vec::new());
     }
-    let binary = hookstead::build()?;
+    let binary = match binary {
+        // Each run has a folder of its own.
+        Some(given) => {
+            std::path::absolute(given).with_context(|| format!("no such path: {}", given.display()))?
+        }
+        None => hookstead::build()?,
+    };
     rounds::run(agenda, &binary, settings, missing)
 }
 
