@@ -25,9 +25,15 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches};
 use hookstead_server::config::ConfigErrors;
+use mimalloc::MiMalloc;
 
 use crate::cli::Cli;
 use crate::failure::{Exit, Failure};
+
+/// What an event takes up is asked for by the thread that reads it and given back by the one that commits it: glibc's
+/// allocator locks and moves the ends of its heaps for that, at each batch.
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
 
 fn main() -> ExitCode {
     let command = cli::with_template(Cli::command());

@@ -233,6 +233,10 @@ fn joined(template: &Template, context: &Context<'_>) -> Result<Option<Vec<u8>>,
 
 /// Whether nothing can be seen: nothing at all, white space, control characters.
 fn is_blank(value: &[u8]) -> bool {
+    // What nearly every id has, and what none of these can be part of.
+    if value.iter().any(u8::is_ascii_graphic) {
+        return false;
+    }
     let unseen = |character: char| character.is_whitespace() || character.is_control();
     String::from_utf8_lossy(value).chars().all(unseen)
 }

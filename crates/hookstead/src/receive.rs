@@ -174,10 +174,7 @@ fn unique_id(received_at: Timestamp) -> Result<String, Unavailable> {
 }
 
 fn kept_headers(source: &Source, headers: &dyn Headers) -> RawHeaders {
-    let fields = (0..headers.count()).filter_map(|index| {
-        let (name, value) = headers.at(index);
-        std::str::from_utf8(name).ok().map(|name| (name, value))
-    });
+    let fields = (0..headers.count()).map(|index| headers.at(index));
     RawHeaders::from_fields(fields.filter(|(name, _)| !source.hides_header(name)))
 }
 

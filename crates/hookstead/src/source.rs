@@ -221,8 +221,8 @@ impl Source {
     }
 
     /// Whether a header field is a secret of the sender's, which is never stored.
-    pub(crate) fn hides_header(&self, name: &str) -> bool {
-        let is_it = |hidden: &str| hidden.eq_ignore_ascii_case(name);
+    pub(crate) fn hides_header(&self, name: &[u8]) -> bool {
+        let is_it = |hidden: &str| hidden.as_bytes().eq_ignore_ascii_case(name);
         let more = match &self.way {
             Way::Verified(verified) => verified.hidden_headers.as_slice(),
             Way::Recorded => &[],

@@ -1,11 +1,14 @@
 //! Reads a body to its end, bounded in size, memory and time. The bytes are kept as they came: no content
 //! coding is undone.
 
+use std::future::poll_fn;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::Poll;
 
 use bytes::Bytes;
 use http_body_util::BodyExt;
-use hyper::body::Body;
+use hyper::body::{Body, Frame};
 use tokio::time::{Duration, Instant, timeout_at};
 
 use super::budget::{BodyBudget, Reservation};
@@ -56,12 +59,11 @@ pub(crate) async fn read(
         return Err(BodyFault::TooLarge);
     }
     let most = usize::try_from(announced.unwrap_or(limits.bytes_max)).map_err(|_| BodyFault::TooLarge)?;
-    let begin = Instant::now();
+    let mut clock = BodyClock { time: limits.time, waits_since: None };
     let mut reservation = budget.reservation();
     let mut bytes: Vec<u8> = Vec::new();
     loop {
-        let deadline = begin + time_for(announced.unwrap_or(bytes.len() as u64), limits.time);
-        let frame = timeout_at(deadline, body.frame()).await.map_err(|_elapsed| BodyFault::Timeout)?;
+        let frame = clock.next_frame(&mut body, announced.unwrap_or(bytes.len() as u64)).await?;
         let Some(frame) = frame else { break };
         // Trailers are not signed by anybody and not kept.
         let Ok(data) = frame.map_err(|_broken| BodyFault::Broken)?.into_data() else { continue };
@@ -74,6 +76,30 @@ pub(crate) async fn read(
         bytes.extend_from_slice(&data);
     }
     Ok(ReadBody { bytes: bytes.into(), reservation })
+}
+
+/// The time of one body. It runs from the first wait for the sender: most bodies are there with their head, and for
+/// those neither clock nor timer is asked.
+struct BodyClock {
+    time: Duration,
+    waits_since: Option<Instant>,
+}
+
+impl BodyClock {
+    /// The next frame of a body of so many bytes; `None` at its end.
+    async fn next_frame<B: Body<Data = Bytes> + Unpin>(
+        &mut self,
+        body: &mut B,
+        bytes: u64,
+    ) -> Result<Option<Result<Frame<Bytes>, B::Error>>, BodyFault> {
+        let here = poll_fn(|cx| Poll::Ready(Pin::new(&mut *body).poll_frame(cx))).await;
+        if let Poll::Ready(frame) = here {
+            return Ok(frame);
+        }
+        let since = *self.waits_since.get_or_insert_with(Instant::now);
+        let deadline = since + time_for(bytes, self.time);
+        timeout_at(deadline, body.frame()).await.map_err(|_elapsed| BodyFault::Timeout)
+    }
 }
 
 /// Reads what is left of a small body and throws it away, so that the connection can go on.

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use hookstead::core::{AcceptReceipt, Outcome};
 use hookstead::verify::{HandshakeAnswer, Reason, RejectionClass};
 use hookstead::{Health, Inbox, Incoming as IncomingRequest, Received, Refusal, Source, Unavailable};
-use http::header::{ALLOW, CONNECTION, EXPECT, HeaderName, HeaderValue, RETRY_AFTER};
+use http::header::{ALLOW, CONNECTION, EXPECT, HeaderValue, RETRY_AFTER};
 use http::request::Parts;
 use http::{HeaderMap, Method, Request, Response};
 use http_body_util::Full;
@@ -450,11 +450,15 @@ fn problem_of(unavailable: &Unavailable) -> Problem {
 }
 
 /// Header fields in the form that verifiers read.
-struct Fields<'a>(Vec<(&'a HeaderName, &'a [u8])>);
+struct Fields<'a>(Vec<(&'a [u8], &'a [u8])>);
 
 impl<'a> Fields<'a> {
     fn of(headers: &'a HeaderMap) -> Self {
-        Self(headers.iter().map(|(name, value)| (name, value.as_bytes())).collect())
+        // Names as bytes: a verifier asks for each of them several times.
+        let fields = headers.iter().map(|(name, value)| (name.as_str().as_bytes(), value.as_bytes()));
+        let mut list = Vec::with_capacity(headers.len());
+        list.extend(fields);
+        Self(list)
     }
 }
 

@@ -26,7 +26,7 @@ use super::activity::{Activity, Phase, Unread};
 use super::connections::{Connections, NoPlace};
 use super::share::{Given, Held, Share};
 use super::timed::{TimedStream, Times};
-use crate::limits::{ACCEPT_PAUSE, BACKLOG, HEAD_BYTES_MAX, HEADER_FIELDS_MAX, SILENT_GRACE};
+use crate::limits::{ACCEPT_PAUSE, BACKLOG, HEAD_BYTES_MAX, SILENT_GRACE};
 
 /// The answer to a connection for which there is no place. It is the same for all, so that it costs nothing.
 const NO_PLACE: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\n\
@@ -279,10 +279,11 @@ fn builder(half_closed: HalfClosed) -> http1::Builder {
     let mut builder = http1::Builder::new();
     builder
         .max_buf_size(HEAD_BYTES_MAX)
-        .max_headers(HEADER_FIELDS_MAX)
         // The socket has the timers; see `timed`.
         .header_read_timeout(None)
-        .half_close(half_closed == HalfClosed::Answered);
+        .half_close(half_closed == HalfClosed::Answered)
+        // Head and body in one buffer: answers are small, and one `send` costs less than gathering two pieces.
+        .writev(false);
     builder
 }
 

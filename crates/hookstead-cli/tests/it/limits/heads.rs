@@ -5,8 +5,8 @@ use crate::harness::{Project, Request};
 
 /// So many small fields that their number alone is too much.
 fn many_fields() -> Vec<u8> {
-    let fields =
-        (0..70).fold(Request::signed("a", b"x"), |request, number| request.with(&format!("X-{number}"), "1"));
+    let fields = (0..110)
+        .fold(Request::signed("a", b"x"), |request, number| request.with(&format!("X-{number}"), "1"));
     fields.bytes()
 }
 
