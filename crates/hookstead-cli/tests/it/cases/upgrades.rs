@@ -1,4 +1,4 @@
-//! Theme upgrade-migration: what an older program does with a newer store.
+//! Theme upgrade-migration: what an older program does with a newer store, and a newer one with an older store.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::case::text;
-use super::owed::{post, stage};
+use super::owed::{post, source, stage};
+use super::stage::Stage;
 
 /// Raises the number of the format, as a later version would.
 const RAISE_SQLITE: &str = "import sqlite3, sys\n\
@@ -42,6 +43,33 @@ fn b218_a_newer_store_is_refused_and_not_touched() {
         );
         assert!(contents(&data) == before, "{url}: the store was written to");
     }
+}
+
+/// A database with ten events, as a program with the first schema left it.
+const OLD: &str = concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/../hookstead-store/tests/it/fixtures/sqlite-schema-1/hookstead.db.gz"
+);
+
+/// What the copy holds: the newest migration, and how many events.
+const LOOK: &str = "import sqlite3, sys\n\
+    database = sqlite3.connect('file:' + sys.argv[1] + '?mode=ro', uri=True)\n\
+    print(*database.execute('SELECT (SELECT max(number) FROM migrations), (SELECT count(*) FROM events)').fetchone())";
+
+/// The start of a newer program keeps a copy of the database before it changes the schema.
+#[test]
+fn b219_the_copy_is_made_before_the_schema_is_changed() {
+    let stage = Stage::at(1_770_003_000).source(&source("gen"));
+    let data = stage.data().join(".hookstead");
+    fs::create_dir(&data).expect("it can be made");
+    let unpack = format!("gzip -dc '{OLD}' > '{}'", data.join("hookstead.db").display());
+    assert!(Command::new("sh").args(["-c", &unpack]).status().expect("a shell starts").success());
+    let server = stage.serve();
+    assert_eq!(server.admin().events().len(), 10);
+    server.kill9();
+    let looked = Command::new("python3").args(["-c", LOOK]).arg(data.join("hookstead.db.schema-1")).output();
+    let looked = looked.expect("python3 starts");
+    assert_eq!(String::from_utf8_lossy(&looked.stdout).trim(), "1 10", "{looked:?}");
 }
 
 /// The bytes of each file of the store; the lock and what readers share are no part of it.
