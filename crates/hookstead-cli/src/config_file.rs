@@ -3,7 +3,7 @@
 
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{ErrorKind, Write};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
@@ -57,7 +57,7 @@ impl ConfigFile {
                 .into());
         }
         let running = Running::find(&self.config)?;
-        write(&self.path, text)?;
+        write(&self.path, text.as_bytes())?;
         let Some(running) = running else { return Ok(Changed { config, reloaded: None }) };
         match reload(&self.config, &running) {
             Ok(reloaded) => Ok(Changed { config, reloaded: Some(reloaded) }),
@@ -72,11 +72,12 @@ impl ConfigFile {
         if self.text.is_empty() {
             return fs::remove_file(&self.path).with_context(|| format!("remove {}", self.path.display()));
         }
-        write(&self.path, &self.text)
+        write(&self.path, self.text.as_bytes())
     }
 }
 
-fn reload(config: &Config, running: &Running) -> Result<ReloadView> {
+/// Has the running server read its configuration, and the secrets that it points at, again.
+pub(crate) fn reload(config: &Config, running: &Running) -> Result<ReloadView> {
     let client = Client::at(&running.admin, &config.data)?;
     let call = Call::post(&["v1", "reload"], &serde_json::Value::Null)?.about("the configuration");
     runtime()?.block_on(client.ask(call))
@@ -89,8 +90,8 @@ fn read(path: &Path) -> Result<String> {
     }
 }
 
-/// Replaces the file as a whole. One that is new is its owner's alone.
-fn write(path: &Path, text: &str) -> Result<()> {
+/// Replaces a file as a whole: it keeps its mode, its owner and its group. One that is new is its owner's alone.
+pub(crate) fn write(path: &Path, text: &[u8]) -> Result<()> {
     let parent = path.parent().context("a file stands in a folder")?;
     if !parent.exists() {
         folder::prepare(parent)?;
@@ -99,7 +100,8 @@ fn write(path: &Path, text: &str) -> Result<()> {
     let new = path.with_extension(format!("toml.{}.new", std::process::id()));
     let replace = || -> std::io::Result<()> {
         let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new)?;
-        file.write_all(text.as_bytes())?;
+        file.write_all(text)?;
+        keep_owner(&file, path)?;
         file.set_permissions(Permissions::from_mode(mode))?;
         file.sync_all()?;
         fs::rename(&new, path)?;
@@ -115,8 +117,21 @@ fn write(path: &Path, text: &str) -> Result<()> {
     })
 }
 
+/// Whoever reads the old file, such as a server under another name, is to be able to read the new one.
+fn keep_owner(new: &File, path: &Path) -> std::io::Result<()> {
+    let old = match fs::metadata(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+        old => old?,
+    };
+    let made = new.metadata()?;
+    if (old.uid(), old.gid()) == (made.uid(), made.gid()) {
+        return Ok(());
+    }
+    fchown(new, Some(old.uid()), Some(old.gid()))
+}
+
 /// What is wrong with a text that was never written: without the lines, which are in no file.
-fn refused(errors: &ConfigErrors) -> Failure {
+pub(crate) fn refused(errors: &ConfigErrors) -> Failure {
     let mut problems = errors.problems().iter();
     let first = problems.next();
     let said =

@@ -77,6 +77,14 @@ pub(crate) fn talk_over(text: &str) -> Result<()> {
     Ok(())
 }
 
+/// A question on stderr; the answer is typed behind it.
+pub(crate) fn ask(text: &str) -> Result<()> {
+    let mut err = anstream::stderr().lock();
+    write!(err, "{text} ")?;
+    err.flush()?;
+    Ok(())
+}
+
 /// Talk on stderr with a label before it.
 pub(crate) fn talk_labelled(label: &str, text: impl fmt::Display) -> Result<()> {
     talk(label_block(label, &text.to_string()))

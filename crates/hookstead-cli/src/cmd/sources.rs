@@ -1,15 +1,18 @@
-//! `hookstead sources`: who may send. The configuration file is the truth about them; `add` and `rotate` change it and
-//! have the running server take it over.
+//! `hookstead sources`: who may send. The configuration file is the truth about them; `add` and `rotate` change it,
+//! `secret` changes what it points at, and each has the running server take it over.
 
 mod add;
+mod entered;
 mod list;
 mod reference;
 mod rotate;
+mod secret;
+mod secret_file;
 
 use anyhow::Result;
 use clap::{Args, Subcommand};
 use hookstead_server::Config;
-use hookstead_server::config::Mode;
+use hookstead_server::config::{Mode, SourceConfig};
 
 use crate::failure::{Exit, Failure};
 
@@ -18,6 +21,7 @@ Examples:
   hookstead sources list
   hookstead sources add stripe --env STRIPE_WEBHOOK_SECRET
   hookstead sources add shop --provider shopify --file /etc/hookstead/shop
+  hookstead sources secret stripe
   hookstead sources rotate stripe --add --env STRIPE_NEW_SECRET";
 
 /// Say who may send, and change their secrets without a gap
@@ -33,6 +37,7 @@ enum SourcesVerb {
     List(list::List),
     Add(add::Add),
     Rotate(rotate::Rotate),
+    Secret(secret::Secret),
 }
 
 pub(crate) fn run(args: &Sources) -> Result<()> {
@@ -40,6 +45,7 @@ pub(crate) fn run(args: &Sources) -> Result<()> {
         SourcesVerb::List(args) => list::run(args),
         SourcesVerb::Add(args) => add::run(args),
         SourcesVerb::Rotate(args) => rotate::run(args),
+        SourcesVerb::Secret(args) => secret::run(args),
     }
 }
 
@@ -53,6 +59,16 @@ fn configured(config: Config) -> Result<Config> {
                 .into())
         }
     }
+}
+
+/// A source of the configuration.
+fn named<'a>(config: &'a Config, name: &str) -> Result<&'a SourceConfig> {
+    let found = config.sources.iter().find(|source| source.name.as_str() == name);
+    found.ok_or_else(|| {
+        Failure::new(Exit::NotFound, "unknown-source", format!("there is no source `{name}`"))
+            .fix("see which there are: hookstead sources list")
+            .into()
+    })
 }
 
 /// The change stands in a file that the running server does not read.

@@ -3,7 +3,7 @@
 use crate::terminal::Terminal;
 
 /// Every verb, as it is typed. A verb that is missing here fails the first test.
-const VERBS: [&str; 52] = [
+const VERBS: [&str; 53] = [
     "",
     "serve",
     "demo",
@@ -19,6 +19,7 @@ const VERBS: [&str; 52] = [
     "sources list",
     "sources add",
     "sources rotate",
+    "sources secret",
     "destinations",
     "destinations list",
     "destinations show",
@@ -105,7 +106,7 @@ fn examples_can_be_typed() {
         let lines = examples.filter_map(|line| line.trim_start().strip_prefix("hookstead "));
         for line in lines.filter(|line| !line.contains('|')) {
             let words: Vec<&str> = line.split("   ").next().unwrap_or_default().split(' ').collect();
-            let words = words.iter().take_while(|word| !["&&", ">", "#"].contains(word));
+            let words = words.iter().take_while(|word| !["&&", "<", ">", "#"].contains(word));
             let mut typed: Vec<String> = words.map(|word| word.trim_matches('\'').to_owned()).collect();
             typed.push("--help".to_owned());
             let ran = terminal.run(&typed);

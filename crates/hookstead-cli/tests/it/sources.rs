@@ -1,10 +1,12 @@
 //! `hookstead sources`: the configuration file is changed with care, and what is no signing secret is refused.
 
 use std::fs;
+use std::io::{Read, Write};
+use std::process::{Command, Output, Stdio};
 
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::terminal::Terminal;
+use crate::terminal::{BINARY, Terminal};
 
 const CONFIG: &str = "# ours\n[sources.github] # the code\nsecret = { env = \"OLD\" }\n";
 
@@ -71,4 +73,137 @@ fn a_secret_is_rotated_with_an_overlap() {
     // The old one is no secret any more.
     terminal.ends(&["send", "github", "--secret-env", "OLD"], 5);
     assert_eq!(server.admin().events().len(), 2);
+}
+
+/// What a pasted secret is told from in everything that is printed.
+const PASTED: &str = "a-pasted-secret-0123456789";
+
+/// A source whose secret is in a file, beside one whose secret is in a variable.
+fn with_secret_file() -> Terminal {
+    let mut terminal = terminal();
+    terminal.set("FIRST", "the-first-secret-0123456789");
+    terminal.set("PASTED", PASTED);
+    let config = format!("{CONFIG}[sources.gitea]\nsecret = {{ file = \"gitea-secret\" }}\n");
+    terminal.write("hookstead.toml", &config);
+    terminal.write("gitea-secret", "the-first-secret-0123456789\n");
+    terminal
+}
+
+fn secret_file(terminal: &Terminal) -> String {
+    use std::os::unix::fs::PermissionsExt;
+    let path = terminal.path("gitea-secret");
+    let mode = fs::metadata(&path).expect("the file of the secret").permissions().mode();
+    assert_eq!(mode & 0o777, 0o600, "only its owner reads it");
+    fs::read_to_string(&path).expect("the secret")
+}
+
+/// Runs a command with this on stdin.
+fn piped(terminal: &Terminal, arguments: &[&str], stdin: &str) -> Output {
+    let mut command = terminal.command(arguments);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().expect("the binary starts");
+    child.stdin.take().expect("a pipe").write_all(stdin.as_bytes()).expect("it reads stdin");
+    child.wait_with_output().expect("it ends")
+}
+
+#[test]
+fn a_secret_is_replaced_from_stdin_in_its_file_and_in_the_running_server() {
+    let terminal = with_secret_file();
+    let server = terminal.serve();
+    let ran = piped(&terminal, &["sources", "secret", "gitea", "--stdin", "--json"], &format!("{PASTED}\n"));
+    assert_eq!(ran.status.code(), Some(0), "{ran:?}");
+    assert_eq!(secret_file(&terminal), PASTED);
+    let told: Value = serde_json::from_slice(&ran.stdout).expect("JSON");
+    assert_eq!((&told["reloaded"], &told["generated"]), (&json!(true), &json!(false)));
+    assert!(!format!("{ran:?}").contains(PASTED), "the secret is not printed");
+    terminal.ends(&["send", "gitea", "--secret-env", "FIRST"], 5);
+    terminal.ok(&["send", "gitea", "--secret-env", "PASTED"]);
+
+    let made = terminal.ok(&["sources", "secret", "gitea", "--generate", "--json"]);
+    let secret = secret_file(&terminal);
+    assert!(secret != PASTED && secret.len() >= 32 && !made.stdout.contains(&secret), "{made:?}");
+    terminal.ends(&["send", "gitea", "--secret-env", "PASTED"], 5);
+    terminal.ok(&["send", "gitea"]);
+    assert_eq!(server.admin().events().len(), 2);
+}
+
+#[test]
+fn what_can_be_no_secret_does_not_get_into_its_file() {
+    let terminal = with_secret_file();
+    let before = secret_file(&terminal);
+    let secret = ["sources", "secret", "gitea", "--stdin"];
+    for (wrong, said) in [
+        ("sk_live_0123456789abcdef", "a Stripe API key"),
+        ("ghp_0123456789abcdef", "a GitHub personal access token"),
+        ("", "is empty"),
+        ("short", "fewer than"),
+        ("with-a-stray-line-feed\n\n", "the secret"),
+    ] {
+        let ran = piped(&terminal, &secret, wrong);
+        let told = String::from_utf8_lossy(&ran.stderr).into_owned();
+        assert_eq!(ran.status.code(), Some(5), "{wrong:?}: {told}");
+        assert!(
+            told.contains(said) && told.contains("nothing was changed") && told.contains("fix"),
+            "{told}"
+        );
+        assert!(wrong.len() < 6 || !told.contains(wrong), "the secret is not printed: {told}");
+        assert_eq!(secret_file(&terminal), before, "{wrong:?}");
+    }
+    // No terminal to ask at, no file to write to, no source.
+    terminal.ends(&["sources", "secret", "gitea"], 2);
+    let ran = terminal.ends(&["sources", "secret", "github", "--generate"], 5);
+    assert!(ran.stderr.contains("environment variable `OLD`"), "{ran:?}");
+    terminal.ends(&["sources", "secret", "gitlab", "--generate"], 3);
+    assert_eq!(secret_file(&terminal), before);
+}
+
+/// The first secret is put back where a second source that has the same file cannot use the new one.
+#[test]
+fn a_secret_that_another_source_cannot_use_is_taken_back() {
+    let terminal = with_secret_file();
+    let config = file(&terminal);
+    terminal.write(
+        "hookstead.toml",
+        &format!("{config}[sources.svix]\nsecret = {{ file = \"gitea-secret\" }}\n"),
+    );
+    terminal.write("gitea-secret", "whsec_MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE=");
+    let before = secret_file(&terminal);
+    let ran = piped(&terminal, &["sources", "secret", "gitea", "--stdin"], "never*base64*0123456789");
+    assert_eq!(ran.status.code(), Some(5), "{ran:?}");
+    assert_eq!(secret_file(&terminal), before);
+}
+
+/// `script` gives it a terminal that shows what is typed, unless the program keeps it from that.
+fn typed(terminal: &Terminal, line: &str) -> (Option<i32>, String) {
+    let verb = format!("{BINARY} sources secret gitea");
+    let plain = terminal.command([verb.as_str()]);
+    let variables = plain.get_envs().filter_map(|(name, value)| Some((name, value?)));
+    let mut script = Command::new("script");
+    script.args(["-q", "-e", "-c", &verb, "/dev/null"]).env_clear().envs(variables);
+    script.env("SHELL", "/bin/sh").env("PATH", "/usr/bin:/bin").current_dir(terminal.path(""));
+    script.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = script.spawn().expect("`script` starts");
+    let (mut keys, mut screen) = (child.stdin.take().expect("a pipe"), child.stdout.take().expect("a pipe"));
+    let mut shown = Vec::new();
+    while !shown.ends_with(b"not shown: ") {
+        let mut byte = [0];
+        assert_eq!(screen.read(&mut byte).expect("a screen"), 1, "{}", String::from_utf8_lossy(&shown));
+        shown.extend(byte);
+    }
+    keys.write_all(line.as_bytes()).expect("keys");
+    screen.read_to_end(&mut shown).expect("the rest");
+    (child.wait().expect("it ends").code(), String::from_utf8_lossy(&shown).into_owned())
+}
+
+#[test]
+fn a_secret_is_asked_for_at_a_terminal_that_does_not_show_it() {
+    let terminal = with_secret_file();
+    let before = secret_file(&terminal);
+    let (exit_code, shown) = typed(&terminal, "half-a-secret\x03");
+    assert_eq!((exit_code, secret_file(&terminal)), (Some(130), before), "{shown}");
+    assert!(!shown.contains("half"), "{shown}");
+
+    let (exit_code, shown) = typed(&terminal, &format!("{PASTED}x\x7f\r"));
+    assert_eq!((exit_code, secret_file(&terminal)), (Some(0), PASTED.to_owned()), "{shown}");
+    assert!(!shown.contains("pasted") && shown.contains("changed"), "{shown}");
 }

@@ -47,13 +47,7 @@ impl ReferenceArgs {
             return Ok(Reference { value: Some(entry("file", absolute(file)?)), made: None });
         }
         let Some(file) = &self.generate else { return Ok(Reference { value: None, made: None }) };
-        if !provider.shares_secret() {
-            let message = format!("{} signs with a key of its own: nobody can make one up", provider.title());
-            return Err(Failure::new(Exit::Usage, "no-secret", message)
-                .fix("give its public key with --file FILE")
-                .into());
-        }
-        write(file, &dev::make(provider)?)?;
+        write(file, &made_up(provider)?)?;
         Ok(Reference { value: Some(entry("file", absolute(file)?)), made: Some(file.clone()) })
     }
 }
@@ -72,6 +66,17 @@ impl Drop for Reference {
             drop(fs::remove_file(file));
         }
     }
+}
+
+/// A random secret of a provider's form; refused where it signs with a key that only it has.
+pub(super) fn made_up(provider: &Provider) -> Result<String> {
+    if !provider.shares_secret() {
+        let message = format!("{} signs with a key of its own: nobody can make one up", provider.title());
+        return Err(Failure::new(Exit::Usage, "no-secret", message)
+            .fix("give its public key, in a file or by --stdin")
+            .into());
+    }
+    Ok(dev::make(provider)?)
 }
 
 /// The configuration may stand elsewhere than we do.

@@ -7,7 +7,7 @@ use serde::Serialize;
 use toml::{Table, Value};
 
 use super::reference::ReferenceArgs;
-use super::{configured, other_file};
+use super::{configured, named, other_file};
 use crate::config_file::ConfigFile;
 use crate::config_text::{NotCut, with_secrets};
 use crate::failure::{Exit, Failure};
@@ -53,16 +53,7 @@ struct Document<'a> {
 
 pub(super) fn run(args: &Rotate) -> Result<()> {
     let config = configured(args.place.load()?)?;
-    let source = config.sources.iter().find(|source| source.name.as_str() == args.name);
-    let Some(source) = source else {
-        return Err(Failure::new(
-            Exit::NotFound,
-            "unknown-source",
-            format!("there is no source `{}`", args.name),
-        )
-        .fix("see which there are: hookstead sources list")
-        .into());
-    };
+    let source = named(&config, &args.name)?;
     let reference = args.reference.make(&source.provider)?;
     let Some(new) = reference.value.clone() else {
         return Err(Failure::new(Exit::Usage, "no-secret", "no new secret is named")

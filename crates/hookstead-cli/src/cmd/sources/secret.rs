@@ -1,0 +1,123 @@
+//! `hookstead sources secret`: another secret in the file where a source's secret is kept, entered by a person or made
+//! now. It is never an argument, and is never printed.
+
+use anyhow::Result;
+use clap::Args;
+use hookstead_server::config::SourceConfig;
+use hookstead_verify::{Provider, Secret as Bytes, SecretError};
+use serde::Serialize;
+
+use super::reference::made_up;
+use super::secret_file::SecretFile;
+use super::{configured, entered, named, other_file};
+use crate::failure::{Exit, Failure};
+use crate::output;
+use crate::place::PlaceArgs;
+
+const EXAMPLES: &str = "\
+Examples:
+  hookstead sources secret stripe                asks for it, and shows nothing of it
+  hookstead sources secret stripe --stdin < new
+  hookstead sources secret gitea --generate      makes one, for you to enter at the provider";
+
+const JSON: &str = "\
+JSON: {\"source\", \"file\", \"reloaded\", \"generated\", \"warning\"}; the secret is in the file and is never printed. Exit \
+code 5 if it cannot be one, such as an API key, or if it is kept in no file: nothing is changed then. Requests that were \
+signed with the old secret are refused from now on; `sources rotate --add` takes both.";
+
+/// Replace the secret of a source, in the file where it is kept
+#[derive(Debug, Args)]
+#[command(before_help = EXAMPLES, after_help = JSON)]
+pub(super) struct Secret {
+    /// The source.
+    name: String,
+    /// Read the secret from stdin instead of asking for it.
+    #[arg(long, conflicts_with = "generate")]
+    stdin: bool,
+    /// Make a random secret, for providers that take one of yours.
+    #[arg(long)]
+    generate: bool,
+    /// Print one JSON document.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    place: PlaceArgs,
+}
+
+#[derive(Serialize)]
+struct Document<'a> {
+    source: &'a str,
+    file: String,
+    reloaded: bool,
+    generated: bool,
+    warning: Option<String>,
+}
+
+pub(super) fn run(args: &Secret) -> Result<()> {
+    let config = configured(args.place.load()?)?;
+    let source = named(&config, &args.name)?;
+    // Nobody is asked for a secret that cannot be put anywhere.
+    let file = SecretFile::of(&config, source)?;
+    let secret = args.secret(source)?;
+    let sources = file.replace(&config, &secret)?;
+    if sources.as_ref().is_some_and(|sources| !sources.contains(&args.name)) {
+        return Err(other_file(&file.path().display().to_string()).into());
+    }
+    let document = Document {
+        source: &args.name,
+        file: file.path().display().to_string(),
+        reloaded: sources.is_some(),
+        generated: args.generate,
+        warning: warning(&source.provider, &secret),
+    };
+    if args.json { output::json(&document) } else { print(&document, &source.provider) }
+}
+
+impl Secret {
+    /// The new secret, of which it is known that it is one.
+    fn secret(&self, source: &SourceConfig) -> Result<Bytes> {
+        let provider = &source.provider;
+        let bytes = match (self.generate, self.stdin) {
+            (true, _) => made_up(provider)?.into_bytes(),
+            (_, true) => entered::from_stdin()?,
+            _ => entered::at_terminal(&question(source))?,
+        };
+        let checked = Bytes::new(bytes).and_then(|secret| provider.check_secret(&secret).map(|()| secret));
+        checked.map_err(|error| no_secret(&error, provider).into())
+    }
+}
+
+fn question(source: &SourceConfig) -> String {
+    let (name, place) = (&source.name, &source.provider.secret().place);
+    let place = if place.is_empty() { String::new() } else { format!(" ({place})") };
+    format!("new secret of `{name}`{place}, not shown:")
+}
+
+fn no_secret(error: &SecretError, provider: &Provider) -> Failure {
+    let failure = Failure::new(Exit::Refused, "no-secret", format!("{error}; nothing was changed"));
+    match provider.secret().place.as_str() {
+        "" => failure.fix(error.fix()),
+        place => failure.fix(format!("{}\nat {}: {place}", error.fix(), provider.title())),
+    }
+}
+
+/// What is odd about a secret that may be one all the same.
+fn warning(provider: &Provider, secret: &Bytes) -> Option<String> {
+    let prefix = provider.secret().prefix.as_str();
+    let odd = !secret.expose().starts_with(prefix.as_bytes());
+    odd.then(|| format!("it does not begin with `{prefix}`, as secrets of {} do", provider.title()))
+}
+
+fn print(changed: &Document<'_>, provider: &Provider) -> Result<()> {
+    output::labelled("changed", format_args!("the secret of {}   ({})", changed.source, changed.file))?;
+    if let Some(warning) = &changed.warning {
+        output::labelled("warning", format_args!("{warning}: {}", provider.secret().place))?;
+    }
+    if changed.generated {
+        output::labelled("next", format_args!("enter what is in the file at {}", provider.title()))?;
+    }
+    if changed.reloaded {
+        return output::labelled("server", "it has taken the secret over");
+    }
+    output::labelled("server", "none runs on this store: it is taken over when one starts")
+}

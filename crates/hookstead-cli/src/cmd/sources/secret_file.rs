@@ -1,0 +1,98 @@
+//! The file that holds the secret of a source, with another one put in it: what would be wrong is taken back.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use hookstead_server::Config;
+use hookstead_server::config::{SecretReference, SourceConfig};
+use hookstead_verify::Secret;
+
+use crate::config_file::{ConfigFile, refused, reload, write};
+use crate::failure::{Exit, Failure};
+use crate::running::Running;
+
+/// A file that holds the one secret of a source.
+pub(super) struct SecretFile {
+    path: PathBuf,
+    config: ConfigFile,
+}
+
+impl SecretFile {
+    /// The file that a source's one reference names; refused if its secret is in no file, or is not the only one.
+    pub(super) fn of(config: &Config, source: &SourceConfig) -> Result<Self> {
+        let file = match source.secret_references.as_slice() {
+            [SecretReference::File(file)] => file,
+            others => return Err(elsewhere(source, others).into()),
+        };
+        let config = ConfigFile::of(config.clone())?;
+        let folder = config.path().parent().context("a file stands in a folder")?;
+        let path = folder.join(file);
+        // A link is followed, so that it stays one.
+        let path = fs::canonicalize(&path).with_context(|| format!("find {}", path.display()))?;
+        Ok(Self { path, config })
+    }
+
+    /// The file.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Puts another secret in it, and has the running server take it over: the names of the sources that it has then,
+    /// `None` if none runs. If either refuses, the old secret is put back.
+    pub(super) fn replace(&self, config: &Config, secret: &Secret) -> Result<Option<Vec<String>>> {
+        let running = Running::find(config)?;
+        let before = fs::read(&self.path).with_context(|| format!("read {}", self.path.display()))?;
+        write(&self.path, secret.expose())?;
+        let taken_over = self.take_over(config, running.as_ref());
+        if taken_over.is_err() {
+            write(&self.path, &before)?;
+        }
+        taken_over
+    }
+
+    fn take_over(&self, config: &Config, running: Option<&Running>) -> Result<Option<Vec<String>>> {
+        // Other sources may have the same file.
+        config.with_text(&self.config.text).map_err(|errors| refused(&errors))?;
+        let Some(running) = running else { return Ok(None) };
+        let reloaded = reload(config, running)
+            .context("the change was taken back: the running server did not take it over")?;
+        Ok(Some(reloaded.sources))
+    }
+}
+
+/// Why there is no one file to write to, and what to do instead.
+fn elsewhere(source: &SourceConfig, references: &[SecretReference]) -> Failure {
+    let name = &source.name;
+    let refuse = |code, message: String| Failure::new(Exit::Refused, code, message);
+    let to_file = format!("or keep it in a file:  hookstead sources rotate {name} --file FILE");
+    match references {
+        [] => {
+            let message = format!("`{name}` has no secret in the configuration; nothing was changed");
+            refuse("no-secret", message).fix(format!(
+                "give it one, if {} has secrets: secret = {{ file = \"..\" }}",
+                source.provider.title()
+            ))
+        }
+        [SecretReference::Environment(variable)] => {
+            let message = format!(
+                "the secret of `{name}` is in the environment variable `{variable}`, which only its server's start can set"
+            );
+            refuse("not-in-a-file", message)
+                .fix(format!("set {variable} where the server is started, and start it again\n{to_file}"))
+        }
+        [SecretReference::Credential(credential)] => {
+            let message =
+                format!("the secret of `{name}` is the credential `{credential}`, which systemd keeps");
+            refuse("not-in-a-file", message).fix(format!(
+                "change what LoadCredential={credential}:.. names, and restart the unit\n{to_file}"
+            ))
+        }
+        [SecretReference::File(_)] => refuse("not-in-a-file", format!("`{name}` has its secret in a file")),
+        several => {
+            let message = format!("`{name}` has {} secrets, and none is replaced unseen", several.len());
+            refuse("several-secrets", message)
+                .fix(format!("end their overlap first: hookstead sources rotate {name} --file FILE"))
+        }
+    }
+}
