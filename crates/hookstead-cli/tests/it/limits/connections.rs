@@ -59,9 +59,13 @@ fn descriptors_allowed() -> usize {
 fn connections_over_all_places_are_503_with_retry_after_and_places_come_back() {
     let besieged = Besieged::start(Project::new().limit("connections", "20"));
     let request = Request::signed("a", b"x").with_target("/in/nobody").bytes();
-    let mut held: Vec<Connection> = (0..20).map(|_| besieged.server.connect()).collect();
-    for connection in &mut held {
+    let mut held: Vec<Connection> = Vec::new();
+    // One after the other: the place of the connection before is free a moment after its end was seen, and by then
+    // the thread that it was on has answered one of these.
+    for _ in 0..20 {
+        let mut connection = besieged.server.connect();
         assert_eq!(connection.exchange(&request).expect("an answer").status, 404);
+        held.push(connection);
     }
     for _ in 0..5 {
         let reply = last_answer(besieged.server.connect());
