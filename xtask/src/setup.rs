@@ -17,6 +17,7 @@ const TOOLS: &[Tool] = &[
         needed_for: "the cases that were signed at another time",
     },
     Tool { program: "openssl", package: "openssl", needed_for: "the cases of targets with certificates" },
+    Tool { program: "ip", package: "iproute2", needed_for: "the tests in a network of their own" },
     Tool { program: "python3", package: "python3", needed_for: "the conformance script" },
     Tool { program: "pip3", package: "python3-pip", needed_for: "the tests with the providers' own SDKs" },
     Tool { program: "node", package: "nodejs", needed_for: "the tests with the providers' own SDKs" },

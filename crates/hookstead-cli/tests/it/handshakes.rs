@@ -2,8 +2,7 @@
 //! `handshakes.json` for the providers whose vectors have none. What is signed is answered only if the signature
 //! holds; a secret is taken once, and kept.
 //!
-//! The one that calls an address (Amazon SNS) needs that address: it is tested below the server, with a network of its
-//! own (`hookstead/tests/it/published.rs`).
+//! The one that calls an address (Amazon SNS) needs that address: it has a network of its own (`subscription.rs`).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;

@@ -37,6 +37,7 @@ mod send;
 mod senders;
 mod sources;
 mod storms;
+mod subscription;
 mod tail;
 mod terminal;
 mod traced;
