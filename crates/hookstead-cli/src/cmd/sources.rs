@@ -3,6 +3,7 @@
 
 mod add;
 mod entered;
+mod first_event;
 mod list;
 mod reference;
 mod rotate;

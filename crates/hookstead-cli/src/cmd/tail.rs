@@ -30,7 +30,7 @@ JSON: lines; {\"event\": EVENT} for each event, as in `hookstead events list --j
 Exit code 130 when it is interrupted. A server that does not answer is waited for, for one minute; then 6.";
 
 /// How long the server waits for an event before it answers that there is none.
-const WAIT: Duration = Duration::from_secs(20);
+pub(super) const WAIT: Duration = Duration::from_secs(20);
 
 /// For how long a server that was there is waited for.
 const AWAY_MAX: Duration = Duration::from_secs(60);
@@ -82,10 +82,30 @@ struct Follower<'a> {
 }
 
 /// What one call brought.
-struct Batch {
-    events: Vec<EventView>,
-    cursor: String,
+pub(super) struct Batch {
+    pub(super) events: Vec<EventView>,
+    pub(super) cursor: String,
     more: bool,
+}
+
+/// The events behind a cursor, or none and where the events end; the server waits this long for the first.
+pub(super) async fn batch(
+    client: &Client,
+    cursor: Option<&str>,
+    source: Option<&str>,
+    event_type: Option<&str>,
+    wait: Duration,
+) -> Result<Batch> {
+    let call = Call::get(&["v1", "tail"])
+        .with("cursor", cursor)
+        .with("source", source)
+        .with("type", event_type)
+        .with("limit", Some(PAGE))
+        .with("wait", Some(format!("{}s", wait.as_secs())))
+        .waiting(wait)
+        .about("the events");
+    let answer = client.bytes(call).await?;
+    read(&answer).context("read the server's answer")
 }
 
 impl Follower<'_> {
@@ -108,16 +128,9 @@ impl Follower<'_> {
     }
 
     async fn batch(&mut self, wait: Duration) -> Result<Batch> {
-        let call = Call::get(&["v1", "tail"])
-            .with("cursor", self.cursor.as_deref())
-            .with("source", self.args.source.as_deref())
-            .with("type", self.args.event_type.as_deref())
-            .with("limit", Some(PAGE))
-            .with("wait", Some(format!("{}s", wait.as_secs())))
-            .waiting(wait)
-            .about("the events");
-        let answer = self.client()?.bytes(call).await?;
-        read(&answer).context("read the server's answer")
+        let (args, cursor) = (self.args, self.cursor.clone());
+        let client = self.client()?;
+        batch(client, cursor.as_deref(), args.source.as_deref(), args.event_type.as_deref(), wait).await
     }
 
     fn client(&mut self) -> Result<&Client> {

@@ -1,11 +1,12 @@
 //! `hookstead sources`: the configuration file is changed with care, and what is no signing secret is refused.
 
 use std::fs;
-use std::io::{Read, Write};
-use std::process::{Command, Output, Stdio};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::process::{Child, ChildStdout, Command, Output, Stdio};
 
 use serde_json::{Value, json};
 
+use crate::harness::send_signal;
 use crate::terminal::{BINARY, Terminal};
 
 const CONFIG: &str = "# ours\n[sources.github] # the code\nsecret = { env = \"OLD\" }\n";
@@ -206,4 +207,53 @@ fn a_secret_is_asked_for_at_a_terminal_that_does_not_show_it() {
     let (exit_code, shown) = typed(&terminal, &format!("{PASTED}x\x7f\r"));
     assert_eq!((exit_code, secret_file(&terminal)), (Some(0), PASTED.to_owned()), "{shown}");
     assert!(!shown.contains("pasted") && shown.contains("changed"), "{shown}");
+}
+
+/// Adds a source and waits; what is said of it until then is read.
+fn waiting(terminal: &Terminal, name: &str) -> (Child, BufReader<ChildStdout>) {
+    let secret = format!("{name}-secret");
+    let add = ["sources", "add", name, "--provider", "shopify", "--generate", &secret, "--wait", "1m"];
+    let mut child = terminal
+        .command(add)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("the binary starts");
+    let mut lines = BufReader::new(child.stdout.take().expect("a pipe"));
+    let mut line = String::new();
+    while !line.starts_with("waiting") {
+        line.clear();
+        assert_ne!(lines.read_line(&mut line).expect("a line"), 0, "it ended");
+    }
+    (child, lines)
+}
+
+#[test]
+fn the_first_event_of_a_new_source_is_waited_for() {
+    let terminal = terminal();
+    let add = ["sources", "add", "late", "--provider", "shopify", "--generate", "late", "--wait"];
+    // There is nobody who could tell of an event.
+    terminal.ends(&[&add[..], &["1m"]].concat(), 6);
+    assert_eq!(file(&terminal), CONFIG);
+    terminal.ends(&[&add[..], &["2h"]].concat(), 2);
+
+    let server = terminal.serve();
+    let (mut child, mut lines) = waiting(&terminal, "shop");
+    // An event of another source is not the one.
+    terminal.ok(&["send", "github"]);
+    terminal.ok(&["send", "shopify", "--source", "shop"]);
+    assert_eq!(child.wait().expect("it ends").code(), Some(0));
+    let mut told = String::new();
+    lines.read_to_string(&mut told).expect("the rest");
+    let event = terminal.ok(&["events", "show", "@", "--json"]).json();
+    assert_eq!(event["source"], "shop");
+    assert!(told.contains(event["short_id"].as_str().expect("its short id")), "{told}");
+
+    let (mut child, _lines) = waiting(&terminal, "given-up");
+    send_signal("INT", child.id());
+    assert_eq!(child.wait().expect("it ends").code(), Some(130));
+    let ran = terminal.ends(&[&add[..], &["1s"]].concat(), 7);
+    assert!(ran.stderr.contains("`late` is added"), "{ran:?}");
+    assert!(file(&terminal).contains("[sources.given-up]") && file(&terminal).contains("[sources.late]"));
+    drop(server);
 }

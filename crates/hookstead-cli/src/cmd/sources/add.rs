@@ -1,18 +1,21 @@
 //! `hookstead sources add`: into the configuration file and into the running server.
 
+use std::time::Duration;
+
 use anyhow::Result;
 use clap::Args;
 use hookstead_server::config::source_url;
 use serde::Serialize;
 use toml::Value;
 
+use super::first_event::FirstEvent;
 use super::reference::ReferenceArgs;
-use super::{configured, other_file};
+use super::{configured, first_event, other_file};
 use crate::cmd::providers;
 use crate::config_file::{Changed, ConfigFile};
 use crate::config_text::with_section;
 use crate::failure::{Exit, Failure};
-use crate::output;
+use crate::output::{self, printable};
 use crate::place::PlaceArgs;
 
 const EXAMPLES: &str = "\
@@ -20,12 +23,14 @@ Examples:
   hookstead sources add stripe --env STRIPE_WEBHOOK_SECRET
   hookstead sources add shop --provider shopify --file /etc/hookstead/shop
   hookstead sources add gitea --generate gitea-secret
+  hookstead sources add stripe --env STRIPE_WEBHOOK_SECRET --wait 10m
   hookstead sources add plaid --identity body";
 
 const JSON: &str = "\
 JSON: {\"source\", \"provider\", \"address\", \"file\", \"reloaded\", \"generated\"}. The configuration file gets a table \
 [sources.NAME], and a running server takes it over at once. Exit code 5 if it would be wrong, such as an API key in the \
-place of a signing secret: nothing is changed then.";
+place of a signing secret: nothing is changed then. With --wait, exit code 6 if no server runs, before anything is \
+changed, and 7 if no event came; the source stays, also if you interrupt it (130).";
 
 /// Add a source: who may send, and the secret that they sign with
 #[derive(Debug, Args)]
@@ -41,6 +46,9 @@ pub(super) struct Add {
     /// What makes an event the same, where the provider names none: body, none or a template.
     #[arg(long, value_name = "RULE")]
     identity: Option<String>,
+    /// Then wait this long for the first event, at most 1h; for people, `tail` is for programs.
+    #[arg(long, value_name = "DURATION", value_parser = first_event::wait, conflicts_with = "json")]
+    wait: Option<Duration>,
     /// Print one JSON document.
     #[arg(long)]
     json: bool,
@@ -66,6 +74,8 @@ pub(super) fn run(args: &Add) -> Result<()> {
             .fix(format!("give it another secret: hookstead sources rotate {} --env VARIABLE", args.name))
             .into());
     }
+    let first = args.wait.map(|within| FirstEvent::from_now_on(&config).map(|first| (first, within)));
+    let first = first.transpose()?;
     let provider = providers::named(args.provider.as_deref().unwrap_or(&args.name))?;
     let reference = args.reference.make(provider)?;
     let keys = [
@@ -86,7 +96,18 @@ pub(super) fn run(args: &Add) -> Result<()> {
     let reloaded = reloaded.is_some();
     let document =
         Document { source: &args.name, provider: provider.name(), address, file: path, reloaded, generated };
-    if args.json { output::json(&document) } else { print(&document, provider.title()) }
+    if args.json {
+        return output::json(&document);
+    }
+    print(&document, provider.title())?;
+    first.map_or(Ok(()), |(first, within)| wait(first, &args.name, within))
+}
+
+fn wait(first: FirstEvent, source: &str, within: Duration) -> Result<()> {
+    let event = first.of(source, within)?;
+    let event_type = printable(event.event_type.as_deref().unwrap_or("no type"));
+    output::labelled("event", format_args!("{}   {event_type}", event.short_id))?;
+    output::labelled("see", format_args!("hookstead events show {}", event.short_id))
 }
 
 fn print(added: &Document<'_>, title: &str) -> Result<()> {
