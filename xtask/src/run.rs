@@ -57,8 +57,8 @@ pub(crate) fn output(command: &mut Command) -> Result<String> {
 
 /// Whether the program can be started at all.
 pub(crate) fn is_installed(name: &str) -> bool {
-    // Older programs (openssl) know their version by a word only.
-    ["--version", "version"].iter().any(|asks| answers(name, asks))
+    // Older programs know their version by a word only (openssl), or by a letter (ip).
+    ["--version", "version", "-V"].iter().any(|asks| answers(name, asks))
 }
 
 fn answers(name: &str, argument: &str) -> bool {
