@@ -35,6 +35,7 @@ fn check_sweeps(store: StoreKind) {
     for threads in Threads::ALL {
         sweeps.sweep(threads, step);
     }
+    assert!(!sweeps.left.is_empty(), "no kill came before the settle");
     evidence.count("kills", sweeps.kills);
     evidence.count("pushed_again", sweeps.left.len());
     let server = sweeps.push_what_is_left();
@@ -77,7 +78,8 @@ impl Sweeps {
         }
         let (killed, left) = (self.kills - kills, self.left.len() - before);
         println!("{threads:?}: {} calls, {killed} kills, {left} before the settle was there", calls.len());
-        assert!(left > 0, "no kill came before the settle: {threads:?}");
+        // A part of a committer's few calls may all come behind its write.
+        assert!(left > 0 || step > 1, "no kill came before the settle: {threads:?}");
     }
 
     fn kill(&mut self, name: &str, strace: &dyn Fn(&Server) -> Attached) {
