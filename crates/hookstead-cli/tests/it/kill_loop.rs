@@ -79,7 +79,7 @@ fn check_kills(store: StoreKind) {
         acknowledged.extend(last.acknowledged);
     }
     // At the end every event there ever was, and a retry of some.
-    Checker::new(&server, &mut figures).check_at_the_end(&acknowledged);
+    Checker::new(&server, &mut figures).check_at_the_end(&server, &acknowledged);
     figures.acknowledged = acknowledged.len();
     server.kill9();
     let check = project.run(&["store", "check"]);
@@ -291,9 +291,11 @@ impl<'a> Checker<'a> {
         }
     }
 
-    fn check_at_the_end(&mut self, events: &Events) {
+    fn check_at_the_end(&mut self, server: &Server, events: &Events) {
         let step = events.len().div_ceil(RETRIES_AT_THE_END_MAX).max(1);
         events.iter().for_each(|(id, body)| self.look(id, body));
+        // After a look at very many the one before was idle for too long, and the server has closed it.
+        self.intake = server.connect();
         events.iter().step_by(step).for_each(|(id, body)| self.retry(id, body));
     }
 
