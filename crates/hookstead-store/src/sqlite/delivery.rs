@@ -56,7 +56,13 @@ impl Batch<'_> {
             let mut statement = connection.prepare_cached(FIND_DONE).map_err(&failed)?;
             found = find(&mut statement, seq, id).map_err(&failed)?;
         }
-        Ok(found.map(|delivery| (seq, delivery)))
+        match found {
+            Some(delivery) if delivery.id != *id => Err(row::corrupt(format!(
+                "the index of event ids leads from {} to event {seq}, which is another",
+                id.event
+            ))),
+            found => Ok(found.map(|delivery| (seq, delivery))),
+        }
     }
 
     /// Writes a new delivery.
@@ -118,6 +124,8 @@ const LOOK_UP_EVENT: &str = "look up an event id";
 const WRITE: &str = "write a delivery";
 
 const SEQ_OF: &str = "SELECT seq FROM event_ids WHERE id = ?1";
+const CHECKED_SEQ_OF: &str = "SELECT event_ids.seq, events.id
+     FROM event_ids LEFT JOIN events ON events.seq = event_ids.seq WHERE event_ids.id = ?1";
 const FIND_WORK: &str =
     concat!("SELECT ", columns!(), " FROM work WHERE seq = ?1 AND destination = ?2 AND generation = ?3");
 const FIND_DONE: &str =
@@ -141,12 +149,23 @@ const REPLACE_DONE: &str = concat!(
     ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21)"
 );
 
-/// The sequence number of an event.
+/// The sequence number of an event, once the event there was seen to be this one: where a damaged index leads to another,
+/// nothing is served or done under the wrong name.
 pub(super) fn seq_of(connection: &Connection, id: &EventId) -> Result<Option<Seq>, StoreError> {
-    connection
-        .prepare_cached(SEQ_OF)
-        .and_then(|mut statement| seq_by(&mut statement, id))
-        .map_err(reading(LOOK_UP_EVENT))
+    let found = connection
+        .prepare_cached(CHECKED_SEQ_OF)
+        .and_then(|mut statement| {
+            let read = |row: &Row<'_>| Ok((row::seq(row, 0)?, row::optional_bytes::<16>(row, 1)?));
+            statement.query_row([id.as_bytes()], read).optional()
+        })
+        .map_err(reading(LOOK_UP_EVENT))?;
+    match found {
+        Some((seq, Some(holder))) if holder == *id.as_bytes() => Ok(Some(seq)),
+        Some((seq, _)) => Err(row::corrupt(format!(
+            "the index of event ids leads from {id} to event {seq}, which is another"
+        ))),
+        None => Ok(None),
+    }
 }
 
 fn seq_by(statement: &mut CachedStatement<'_>, id: &EventId) -> rusqlite::Result<Option<Seq>> {

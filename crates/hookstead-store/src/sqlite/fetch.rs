@@ -9,6 +9,7 @@ use super::accept::check_body;
 use super::event::{self, Known, bare};
 use super::failure::reading;
 use super::ledger::int;
+use super::row;
 
 /// Bodies up to this many bytes come along with their events; whether a longer one is wanted is asked before it is read.
 const BODY_ALONG_MAX: u64 = 64 * 1024;
@@ -47,6 +48,9 @@ pub(super) fn one(
         .map_err(reading("fetch an event"))?;
     match found {
         None => Ok(Fetched::Unknown),
+        Some(Found::Fetched(Fetched::Whole(event, _)) | Found::Long(event)) if event.id != *id => Err(
+            row::corrupt(format!("the index of event ids leads from {id} to {}, which is another", event.id)),
+        ),
         Some(Found::Fetched(fetched)) => Ok(fetched),
         Some(Found::Long(event)) => match event::body_of(connection, event.seq) {
             Ok(Some(body)) => Ok(Fetched::Whole(event, body)),
