@@ -16,6 +16,10 @@ use crate::harness::{
 /// an event is there is looked at for every one, and its digest is compared by the check.
 const SAMPLE: usize = 200;
 
+/// How many events come at most while one backup is made: a backup takes longer the more there are, so without an end
+/// there would be ever more of them.
+const EVENTS_A_ROUND_MAX: usize = 2_000;
+
 #[test]
 fn backups_under_load_restore_every_acknowledged_event_on_sqlite() {
     check_backups(StoreKind::Sqlite);
@@ -33,9 +37,9 @@ fn check_backups(kind: StoreKind) {
     let load = Load::default();
     let count = size_from("HOOKSTEAD_BACKUPS", 2);
     let mut trial = Trial { kind, project, losses: Losses::default(), known: BTreeSet::new(), meanwhile: 0 };
-    let mut intake = server.connect();
+    let address = server.intake().to_owned();
     std::thread::scope(|scope| {
-        scope.spawn(|| load.run(&mut intake));
+        scope.spawn(|| load.run(&address));
         let rounds = || (0..count).for_each(|round| trial.check_one(round, &load));
         let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(rounds));
         load.turn(Gate::Over);
@@ -54,11 +58,26 @@ fn check_backups(kind: StoreKind) {
 }
 
 /// Whether the load runs: it stands while a copy is looked at, which says nothing of backups.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default)]
 enum Gate {
     #[default]
-    Open,
     Shut,
+    /// For so many events more.
+    Open(usize),
+    Over,
+}
+
+impl Gate {
+    fn is_shut(self) -> bool {
+        matches!(self, Self::Shut | Self::Open(0))
+    }
+}
+
+/// How a sender came through the gate.
+enum Waited {
+    Not,
+    /// As long as the gate was shut.
+    Long,
     Over,
 }
 
@@ -72,10 +91,15 @@ struct Load {
 }
 
 impl Load {
-    fn run(&self, intake: &mut Connection) {
+    fn run(&self, address: &str) {
+        let connect = || Connection::open(address).expect("the intake accepts connections");
+        let mut intake = connect();
         for number in 0.. {
-            if self.wait() == Gate::Over {
-                return;
+            match self.wait() {
+                Waited::Over => return,
+                // The connection may have been idle for so long that the server has closed it.
+                Waited::Long => intake = connect(),
+                Waited::Not => {}
             }
             let (id, body) = (
                 format!("evt_{number}"),
@@ -91,10 +115,18 @@ impl Load {
     }
 
     /// Until it may go on, or is over.
-    fn wait(&self) -> Gate {
+    fn wait(&self) -> Waited {
         let gate = self.gate.lock().expect("no panic");
-        let gate = self.turned.wait_while(gate, |gate| *gate == Gate::Shut).expect("no panic");
-        *gate
+        let was_shut = gate.is_shut();
+        let mut gate = self.turned.wait_while(gate, |gate| gate.is_shut()).expect("no panic");
+        match &mut *gate {
+            Gate::Over => Waited::Over,
+            Gate::Open(left) => {
+                *left = left.saturating_sub(1);
+                if was_shut { Waited::Long } else { Waited::Not }
+            }
+            Gate::Shut => unreachable!("it was waited for"),
+        }
     }
 
     fn turn(&self, to: Gate) {
@@ -120,7 +152,7 @@ struct Trial {
 impl Trial {
     /// One backup under load, and its restore.
     fn check_one(&mut self, round: usize, load: &Load) {
-        load.turn(Gate::Open);
+        load.turn(Gate::Open(EVENTS_A_ROUND_MAX));
         let behind = load.count();
         wait_until(|| load.count() > behind, || format!("the load stands at {behind} events"));
         let before: Events = load.acknowledged.lock().expect("no panic").clone();
