@@ -57,10 +57,7 @@ impl Batch<'_> {
             found = find(&mut statement, seq, id).map_err(&failed)?;
         }
         match found {
-            Some(delivery) if delivery.id != *id => Err(row::corrupt(format!(
-                "the index of event ids leads from {} to event {seq}, which is another",
-                id.event
-            ))),
+            Some(delivery) if delivery.id != *id => Err(row::misled(&id.event, seq)),
             found => Ok(found.map(|delivery| (seq, delivery))),
         }
     }
@@ -161,9 +158,7 @@ pub(super) fn seq_of(connection: &Connection, id: &EventId) -> Result<Option<Seq
         .map_err(reading(LOOK_UP_EVENT))?;
     match found {
         Some((seq, Some(holder))) if holder == *id.as_bytes() => Ok(Some(seq)),
-        Some((seq, _)) => Err(row::corrupt(format!(
-            "the index of event ids leads from {id} to event {seq}, which is another"
-        ))),
+        Some((seq, _)) => Err(row::misled(id, seq)),
         None => Ok(None),
     }
 }

@@ -43,14 +43,13 @@ pub(super) fn one(
     let found = connection
         .prepare_cached(SQL)
         .and_then(|mut statement| {
-            statement.query_row((id.as_bytes(), int(BODY_ALONG_MAX)), |row| read(row, known, fits)).optional()
+            statement
+                .query_row((id.as_bytes(), int(BODY_ALONG_MAX)), |row| read(row, known, id, fits))
+                .optional()
         })
         .map_err(reading("fetch an event"))?;
     match found {
         None => Ok(Fetched::Unknown),
-        Some(Found::Fetched(Fetched::Whole(event, _)) | Found::Long(event)) if event.id != *id => Err(
-            row::corrupt(format!("the index of event ids leads from {id} to {}, which is another", event.id)),
-        ),
         Some(Found::Fetched(fetched)) => Ok(fetched),
         Some(Found::Long(event)) => match event::body_of(connection, event.seq) {
             Ok(Some(body)) => Ok(Fetched::Whole(event, body)),
@@ -66,8 +65,16 @@ enum Found {
     Long(Box<Event>),
 }
 
-fn read(row: &Row<'_>, known: &Known<'_>, fits: &mut dyn FnMut(u64) -> bool) -> rusqlite::Result<Found> {
+fn read(
+    row: &Row<'_>,
+    known: &Known<'_>,
+    id: &EventId,
+    fits: &mut dyn FnMut(u64) -> bool,
+) -> rusqlite::Result<Found> {
     let event = bare(row, known.registry)?;
+    if event.id != *id {
+        return Ok(Found::Fetched(Fetched::Failed(row::misled(id, event.seq))));
+    }
     if !fits(event.body_bytes) {
         return Ok(Found::Fetched(Fetched::TooLarge));
     }

@@ -16,6 +16,11 @@ pub(super) fn corrupt(what: impl Into<String>) -> StoreError {
     StoreError::Corrupt { what: what.into() }
 }
 
+/// The index of event ids leads to another event's row: whole as that is, nobody asked for it.
+pub(super) fn misled(id: &EventId, seq: Seq) -> StoreError {
+    corrupt(format!("the index of event ids leads from {id} to event {seq}, which is another"))
+}
+
 /// A column's fixed number of bytes.
 pub(super) fn bytes<const N: usize>(row: &Row<'_>, column: usize) -> rusqlite::Result<[u8; N]> {
     let blob = row.get_ref(column)?.as_blob().map_err(|error| in_column(column, error))?;

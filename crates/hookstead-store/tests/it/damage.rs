@@ -1,12 +1,17 @@
 //! Bytes that changed on the disk are found before anything rests on them.
 
-use hookstead_core::{BodySelector, StoreError};
+use std::time::Duration;
+
+use hookstead_core::{
+    BodySelector, Claim, EventSelector, Fetched, Lease, Settle, Settled, Settlement, StoreError, Verdict,
+    Write, Written,
+};
 use hookstead_store::{IdentityFlush, OpenError, OpenOptions, open};
 use rusqlite::Connection;
 
 use crate::backend::{Folder, OPENED_AT, options};
 use crate::case::cases;
-use crate::scene::{accept, accepting, find, problems, register, try_accept};
+use crate::scene::{APP, accept, accepting, find, problems, register, try_accept};
 
 cases!("damage":
     a_body_with_one_bit_changed_is_found,
@@ -18,6 +23,7 @@ cases!("damage":
     a_damaged_newest_event_refuses_the_start,
     an_event_that_is_missing_is_named,
     an_identity_that_is_missing_or_points_elsewhere_is_named,
+    an_event_id_that_leads_to_another_event_serves_and_settles_nothing,
     a_delivery_of_no_event_is_counted,
     a_sound_store_has_no_problems,
 );
@@ -134,6 +140,38 @@ fn an_identity_that_is_missing_or_points_elsewhere_is_named() {
     );
     edit(&folder, "DELETE FROM event_ids WHERE seq = 2");
     assert!(problems(&store).contains(&"event 0002 is not in the index of ids".to_owned()));
+}
+
+/// The other event is whole, and its digest right: only its id tells that it was not asked for.
+fn an_event_id_that_leads_to_another_event_serves_and_settles_nothing() {
+    let folder = Folder::new();
+    let store = folder.open().store;
+    register(&store);
+    accept(&store, "evt_1", BODY);
+    accept(&store, "evt_2", b"other");
+    let claim = Claim { destination: APP, max: 2, lease_for: Duration::from_secs(60) };
+    let written = store.apply(&[Write::Claim(claim)], OPENED_AT).expect("both are due");
+    let Written::Claimed(leases) = &written[0] else { panic!("a claim was answered {written:?}") };
+    let [first, second] = leases.as_slice() else { panic!("{leases:?}") };
+    edit(&folder, "UPDATE event_ids SET seq = 2 WHERE seq = 1");
+
+    let (misled, sound) = (first.delivery.event, second.delivery.event);
+    let event = store.event(&EventSelector::Id(misled));
+    assert!(matches!(event, Err(StoreError::Corrupt { .. })), "{event:?}");
+    let body = store.body(BodySelector::Event(misled));
+    assert!(matches!(body, Err(StoreError::Corrupt { .. })), "{body:?}");
+    let fetched = store.fetch(&[misled, sound], &mut |_, _| true).expect("the sound one can be read");
+    assert!(matches!(fetched[0], Fetched::Failed(StoreError::Corrupt { .. })), "{:?}", fetched[0]);
+    assert!(matches!(&fetched[1], Fetched::Whole(event, _) if event.id == sound), "{:?}", fetched[1]);
+    let settle = |lease: &Lease| {
+        let (delivery, token) = (lease.delivery, lease.token);
+        let settle = Settle { delivery, token, verdict: Verdict::Done, attempt: None };
+        store.apply(&[Write::Settle(Box::new(settle))], OPENED_AT)
+    };
+    let refused = settle(first);
+    assert!(matches!(refused, Err(StoreError::Corrupt { .. })), "{refused:?}");
+    let settled = settle(second).expect("the sound one is settled");
+    assert_eq!(settled, [Written::Settled(Settlement::Settled(Settled::Done))]);
 }
 
 fn a_delivery_of_no_event_is_counted() {
