@@ -15,8 +15,8 @@ use crate::harness::{
     fill_index, size_from,
 };
 
-/// No three requests make so many calls of a kind.
-const CALLS_MAX: i64 = 200;
+/// Nothing that is tried here makes so many calls of a kind.
+const CALLS_MAX: i64 = 2_000;
 
 /// The calls that fail, and how. Last, whether only one of them does or all from then on.
 const FAULTS: [(Kind, Fault, Extent); 8] = [
@@ -39,6 +39,39 @@ enum Extent {
     FromThenOn,
 }
 
+/// Calls of a kind that fail: one, or all from that one on.
+struct Strike {
+    /// Of no other one.
+    name: String,
+    kind: Kind,
+    fault: Fault,
+    first: i64,
+    last: i64,
+}
+
+impl Strike {
+    /// Lets them fail.
+    fn arm(&self, disk: &Disk) {
+        disk.fail(self.kind, self.fault, self.first, self.last);
+    }
+}
+
+/// Strikes one call after the other, each so many-th, until `strike` says that there was none; how many there were.
+fn strike_each(
+    (kind, fault, extent): (Kind, Fault, Extent),
+    step: usize,
+    mut strike: impl FnMut(&Strike) -> bool,
+) -> usize {
+    for (count, first) in (1..CALLS_MAX).step_by(step).enumerate() {
+        let last = if extent == Extent::Once { first } else { i64::MAX };
+        let name = format!("{kind:?}-{fault:?}-{extent:?}-{first}");
+        if !strike(&Strike { name, kind, fault, first, last }) {
+            return count;
+        }
+    }
+    panic!("{CALLS_MAX} calls of {kind:?}");
+}
+
 #[test]
 fn a_failure_at_any_call_loses_and_doubles_nothing_on_sqlite() {
     check_faults(StoreKind::Sqlite);
@@ -50,12 +83,12 @@ fn a_failure_at_any_call_loses_and_doubles_nothing_on_files() {
 }
 
 fn check_faults(store: StoreKind) {
-    let step = i64::try_from(size_from("HOOKSTEAD_FAULT_STEP", 5)).expect("a small number");
+    let step = size_from("HOOKSTEAD_FAULT_STEP", 5);
     let mut evidence = Evidence::begin("disk-faults", store);
     let mut trial = Trial::on(store);
-    for (kind, fault, extent) in FAULTS {
-        let struck = trial.fail_each(kind, fault, extent, step);
-        println!("{kind:?} {fault:?} {extent:?}: {struck} calls");
+    for how in FAULTS {
+        let struck = strike_each(how, step, |strike| trial.fail_one(strike));
+        println!("{how:?}: {struck} calls");
         trial.failures += struck;
     }
     // Neither store opens or names a file for each of these; both sync and write.
@@ -95,21 +128,10 @@ impl Trial {
         self.project.serve_under(self.disk.below(self.project.data()))
     }
 
-    /// Lets one call after the other fail, until there is none left; and says how many there were.
-    fn fail_each(&mut self, kind: Kind, fault: Fault, extent: Extent, step: i64) -> usize {
-        let calls = (1..CALLS_MAX).step_by(usize::try_from(step).expect("a small number"));
-        for (count, call) in calls.enumerate() {
-            let last = if extent == Extent::Once { call } else { i64::MAX };
-            let name = format!("{kind:?}-{fault:?}-{extent:?}-{call}");
-            if !self.fail_one(&name, (kind, fault), (call, last)) {
-                return count;
-            }
-        }
-        panic!("{CALLS_MAX} calls of {kind:?} for three requests");
-    }
-
     /// Whether there was such a call.
-    fn fail_one(&mut self, name: &str, (kind, fault): (Kind, Fault), (first, last): (i64, i64)) -> bool {
+    fn fail_one(&mut self, strike: &Strike) -> bool {
+        let Strike { name, kind, fault, .. } = strike;
+        let (kind, fault) = (*kind, *fault);
         let (new, known) = (format!("{name}-new"), format!("{name}-known"));
         let (new_body, known_body) = (body(&new), body(&known));
         let other_body = [known_body.clone(), b"!".to_vec()].concat();
@@ -120,7 +142,7 @@ impl Trial {
         }
         assert_eq!(send(&server, &known, &known_body), 202, "{name}: before anything fails");
 
-        self.disk.fail(kind, fault, first, last);
+        strike.arm(&self.disk);
         let answers = Answers {
             new: send(&server, &new, &new_body),
             conflict: send(&server, &known, &other_body),

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::{CALLS_MAX, Extent, FAULTS, send, settles};
+use super::{FAULTS, Strike, send, settles, strike_each};
 use crate::harness::{
     Act, Consumer, Disk, Events, Evidence, Fault, Kind, PULLED, Project, Reply, SOURCE, Server, StoreKind,
     check_all, size_from,
@@ -29,9 +29,9 @@ fn check_faults(store: StoreKind) {
     let step = size_from("HOOKSTEAD_FAULT_STEP", 10);
     let mut evidence = Evidence::begin("disk-faults-of-settles", store);
     let mut trial = Trial::on(Project::new().on(store).section(PULLED));
-    for (kind, fault, extent) in FAULTS {
-        let struck = trial.fail_each(kind, fault, extent, step);
-        println!("{kind:?} {fault:?} {extent:?}: {struck} calls");
+    for how in FAULTS {
+        let struck = strike_each(how, step, |strike| trial.fail_one(strike));
+        println!("{how:?}: {struck} calls");
         trial.failures += struck;
     }
     assert!(trial.failures > 0 && trial.refused > 0, "no failure was noticed");
@@ -69,25 +69,15 @@ impl Trial {
         self.project.serve_under(self.disk.below(self.project.data()))
     }
 
-    /// Lets one call after the other fail, until there is none left; and says how many there were.
-    fn fail_each(&mut self, kind: Kind, fault: Fault, extent: Extent, step: usize) -> usize {
-        for (count, call) in (1..CALLS_MAX).step_by(step).enumerate() {
-            let last = if extent == Extent::Once { call } else { i64::MAX };
-            let name = format!("{kind:?}-{fault:?}-{extent:?}-{call}");
-            if !self.fail_one(&name, (kind, fault), (call, last)) {
-                return count;
-            }
-        }
-        panic!("{CALLS_MAX} calls of {kind:?} for five settles");
-    }
-
     /// Whether there was such a call.
-    fn fail_one(&mut self, name: &str, (kind, fault): (Kind, Fault), (first, last): (i64, i64)) -> bool {
+    fn fail_one(&mut self, strike: &Strike) -> bool {
+        let Strike { name, kind, fault, .. } = strike;
+        let (kind, fault) = (*kind, *fault);
         let server = self.serve();
         let mut consumer = Consumer::of(&server, &self.token);
         let leased = self.prepare(name, &server, &mut consumer);
 
-        self.disk.fail(kind, fault, first, last);
+        strike.arm(&self.disk);
         let asked: Vec<Asked> = leased.into_iter().map(|leased| leased.ask(&mut consumer)).collect();
         let struck = self.disk.struck() > 0;
         let answers: Vec<u16> = asked.iter().map(|asked| asked.answer.status).collect();

@@ -17,14 +17,11 @@ use std::time::Duration;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use super::Extent;
+use super::{Extent, Strike, strike_each};
 use crate::harness::{
     Act, Consumer, Disk, Ended, Events, Evidence, Fault, Kind, PULLED, Project, SOURCE, Server, StoreKind,
     check_all, size_from,
 };
-
-/// No start makes so many calls that change the disk.
-const CALLS_MAX: i64 = 2_000;
 
 /// How long a start without a fault may take. The tests' own build is not the one that is promised for.
 const READY_MAX: Duration = Duration::from_secs(if cfg!(debug_assertions) { 20 } else { 2 });
@@ -69,9 +66,9 @@ fn check_starts(store: StoreKind) {
     let mut last = None;
     for before in [Before::Nothing, Before::Crash, Before::Load] {
         let stage = Stage::prepare(store, before);
-        for (kind, fault, extent) in FAULTS {
-            let struck = stage.strike_each((kind, fault, extent), step, &mut figures);
-            println!("{before:?}: {kind:?} {fault:?} {extent:?}: {struck} starts");
+        for how in FAULTS {
+            let struck = strike_each(how, step, |strike| stage.check_one(strike, &mut figures));
+            println!("{before:?}: {how:?}: {struck} starts");
         }
         last = Some(stage);
     }
@@ -174,29 +171,22 @@ impl Stage {
         }
     }
 
-    /// Strikes one call after the other, until there is none left; and says how many starts there were.
-    fn strike_each(&self, how: (Kind, Fault, Extent), step: usize, figures: &mut Figures) -> usize {
-        for (count, call) in (1..CALLS_MAX).step_by(step).enumerate() {
-            self.restore();
-            if !self.strike_one(how, call, figures) {
-                return count;
-            }
-            self.start_again(&format!("{how:?} {call}"), figures);
+    /// A start that is struck, and one behind it that is not. Whether there was such a call.
+    fn check_one(&self, strike: &Strike, figures: &mut Figures) -> bool {
+        self.restore();
+        let struck = self.strike_one(strike, figures);
+        if struck {
+            self.start_again(&strike.name, figures);
         }
-        panic!("{CALLS_MAX} calls of {how:?} in a start");
+        struck
     }
 
     /// Whether there was such a call.
-    fn strike_one(
-        &self,
-        (kind, fault, extent): (Kind, Fault, Extent),
-        call: i64,
-        figures: &mut Figures,
-    ) -> bool {
-        let name = format!("{kind:?} {fault:?} {extent:?}, call {call}");
-        let last = if extent == Extent::Once { call } else { i64::MAX };
+    fn strike_one(&self, strike: &Strike, figures: &mut Figures) -> bool {
+        let Strike { name, kind, fault, .. } = strike;
+        let (kind, fault) = (*kind, *fault);
         let logged = self.project.log().len();
-        self.disk.fail(kind, fault, call, last);
+        strike.arm(&self.disk);
         let started = self.project.try_serve_under(self.disk.below(&self.store));
         let struck = self.disk.struck() > 0;
         match started {
@@ -206,7 +196,7 @@ impl Stage {
             }
             Err(ended) => {
                 assert!(struck, "{name}: refused though nothing failed: {ended:?}");
-                judge_refusal(&name, &ended);
+                judge_refusal(name, &ended);
                 figures.refused += 1;
                 figures.failed += 1;
             }
@@ -218,7 +208,7 @@ impl Stage {
                 // A write of only a part is completed. SQLite lets its own syncs of folders fail, and opens for them:
                 // the store syncs its folders itself.
                 let by_sqlite = self.kind == StoreKind::Sqlite
-                    && extent == Extent::Once
+                    && strike.first == strike.last
                     && matches!(kind, Kind::Open | Kind::Sync);
                 assert!(
                     !struck || fault == Fault::Half || by_sqlite || noted.is_some(),
