@@ -30,6 +30,7 @@ struct Done {
 pub(crate) fn run() -> Result<()> {
     let done: Vec<Done> = STEPS.iter().map(|&(name, work)| timed(name, work)).collect();
     print_table(&done);
+    print_errors(&done);
     let failed = done.iter().filter(|step| step.result.is_err()).count();
     if failed > 0 {
         bail!("{failed} of {} steps failed", done.len());
@@ -48,12 +49,21 @@ fn print_table(done: &[Done]) {
     for step in done {
         let verdict = match &step.result {
             Ok(()) => "ok".to_owned(),
-            Err(error) => format!("FAILED: {error:#}"),
+            Err(_) => "FAILED".to_owned(),
         };
         println!("{:<20} {:>9}  {verdict}", step.name, seconds(step.took));
     }
     let total = done.iter().map(|step| step.took).sum();
     println!("{:<20} {:>9}", "total", seconds(total));
+}
+
+/// Behind the table, so that the end of a log says what is wrong.
+fn print_errors(done: &[Done]) {
+    for step in done {
+        if let Err(error) = &step.result {
+            println!("\n{}: {error:#}", step.name);
+        }
+    }
 }
 
 fn format() -> Result<()> {

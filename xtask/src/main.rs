@@ -13,6 +13,7 @@ mod ci;
 mod deny;
 mod docs;
 mod evidence;
+mod failures;
 mod fixture;
 mod fuzz;
 mod install;

@@ -87,7 +87,7 @@ pub(crate) fn seconds(duration: Duration) -> String {
 }
 
 /// As one would type it: the program without its folder.
-fn shown(command: &Command) -> String {
+pub(crate) fn shown(command: &Command) -> String {
     let program = Path::new(command.get_program());
     let words = program.file_name().into_iter().chain(command.get_args());
     words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")

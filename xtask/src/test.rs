@@ -6,6 +6,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
+use crate::failures::check_tests;
 use crate::run::{cargo, check, root, step, target_dir};
 use crate::{senders, setup};
 
@@ -17,7 +18,7 @@ pub(crate) fn run(filter: Option<&str>, options: &[String]) -> Result<()> {
     step("run the tests", || {
         let mut tests = cargo(&["test", "--workspace", "--all-features", "--no-fail-fast"]);
         tests.args(filter).arg("--").args(options);
-        check(tests.env(senders::VARIABLE, senders::folder()))
+        check_tests(tests.env(senders::VARIABLE, senders::folder()))
     })?;
     if filter.is_none() { step("run the examples", run_examples) } else { Ok(()) }
 }
