@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use hookstead::verify::{IdentityRule, Provider, Registry, Secret};
+use hookstead::verify::{ChosenBy, IdentityRule, Provider, Registry, Secret};
 use hookstead::{OnConflict, SourceName};
 
 use crate::config::{Environment, SecretReference, SourceConfig};
@@ -148,11 +148,14 @@ fn providers() -> impl Iterator<Item = &'static Arc<Provider>> {
 pub fn make(provider: &Provider) -> io::Result<String> {
     let facts = provider.secret();
     let bytes = random(facts.bytes_min.max(SECRET_BYTES))?;
-    let forms = [
-        format!("{}{}", facts.prefix, STANDARD.encode(&bytes)),
-        format!("{}{}", facts.prefix, hex::encode(&bytes)),
-        format!("hookstead:{}", hex::encode(&bytes)),
-    ];
+    let hexadecimal = format!("{}{}", facts.prefix, hex::encode(&bytes));
+    let base64 = format!("{}{}", facts.prefix, STANDARD.encode(&bytes));
+    let user_and_password = format!("hookstead:{}", hex::encode(&bytes));
+    let forms = match facts.chosen_by {
+        // A field in which one is entered may take letters and digits alone, as that of Telegram does.
+        Some(ChosenBy::You) => [hexadecimal, base64, user_and_password],
+        Some(ChosenBy::Provider) | None => [base64, hexadecimal, user_and_password],
+    };
     let fits = |form: &String| {
         Secret::new(form.as_bytes()).is_ok_and(|secret| provider.check_secret(&secret).is_ok())
     };
@@ -182,6 +185,8 @@ mod tests {
         assert!(secrets.get("none").is_none());
         let svix = String::from_utf8_lossy(secrets.get("svix").unwrap().expose()).into_owned();
         assert!(svix.starts_with("whsec_"), "svix");
+        let plain = |byte: &u8| byte.is_ascii_alphanumeric();
+        assert!(secrets.get("telegram").unwrap().expose().iter().all(plain), "letters and digits alone");
     }
 
     #[test]

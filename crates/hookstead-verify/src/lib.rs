@@ -83,7 +83,7 @@ pub use keys::{
     KEY_DOCUMENT_BYTES_MAX, KeyAnswer, KeyDocumentError, KeyFormat, KeyPlace, KeySource, KeyWanted,
     PublishedKeys,
 };
-pub use provider::{Ack, Confidence, Order, Processor, Provider, Retry, Sample, SecretFacts};
+pub use provider::{Ack, ChosenBy, Confidence, Order, Processor, Provider, Retry, Sample, SecretFacts};
 pub use record::ProviderError;
 pub use registry::Registry;
 pub use request::{Headers, Request};

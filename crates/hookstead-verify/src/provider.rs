@@ -150,6 +150,28 @@ pub struct SecretFacts {
     pub place: String,
     /// The environment variable in which it is usually kept.
     pub env: String,
+    /// Who chooses it; `None` where that is not known, or where it may be either.
+    pub chosen_by: Option<ChosenBy>,
+}
+
+/// Who chooses the secret of a provider's webhook.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ChosenBy {
+    /// The provider makes it and shows it: no other one can be entered there.
+    Provider,
+    /// Whoever receives makes it up, and enters it at the provider.
+    You,
+}
+
+impl ChosenBy {
+    /// As records and JSON write it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Provider => "provider",
+            Self::You => "you",
+        }
+    }
 }
 
 /// What is known of a provider's retries; `None` where it is not known.

@@ -28,11 +28,11 @@ fn file(terminal: &Terminal) -> String {
 fn a_source_is_added_to_the_file_and_to_the_running_server() {
     let terminal = terminal();
     let server = terminal.serve();
-    let add = ["sources", "add", "shop", "--provider", "shopify", "--generate", "shop-secret", "--json"];
+    let add = ["sources", "add", "shop", "--provider", "gitea", "--generate", "shop-secret", "--json"];
     let added = terminal.ok(&add).json();
-    assert_eq!((&added["provider"], &added["reloaded"]), (&json!("shopify"), &json!(true)));
+    assert_eq!((&added["provider"], &added["reloaded"]), (&json!("gitea"), &json!(true)));
     assert!(file(&terminal).starts_with(CONFIG), "{}", file(&terminal));
-    terminal.ok(&["send", "shopify", "--source", "shop"]);
+    terminal.ok(&["send", "gitea", "--source", "shop"]);
     assert_eq!(server.admin().events().len(), 1);
 
     let listed = terminal.ok(&["sources", "list", "--json"]).json();
@@ -52,6 +52,13 @@ fn what_is_no_signing_secret_is_refused_and_nothing_is_changed() {
     terminal.ends(&["sources", "rotate", "github", "--env", "API_KEY"], 5);
     // A name that cannot be one, after its secret was made: the file goes as well.
     terminal.ends(&["sources", "add", "a b", "--provider", "gitea", "--generate", "made"], 5);
+    assert!(!terminal.path("made").exists());
+    // Where the provider makes it, one that is made here could be entered nowhere.
+    let ran = terminal.ends(&["sources", "add", "stripe", "--generate", "made"], 5);
+    assert!(
+        ran.stderr.contains("Stripe makes the secret itself") && ran.stderr.contains("Workbench"),
+        "{ran:?}"
+    );
     assert!(!terminal.path("made").exists());
     assert_eq!(file(&terminal), CONFIG);
     assert_eq!(Terminal::new().ends(&["sources", "add", "github"], 5).stdout, "");
@@ -212,7 +219,7 @@ fn a_secret_is_asked_for_at_a_terminal_that_does_not_show_it() {
 /// Adds a source and waits; what is said of it until then is read.
 fn waiting(terminal: &Terminal, name: &str) -> (Child, BufReader<ChildStdout>) {
     let secret = format!("{name}-secret");
-    let add = ["sources", "add", name, "--provider", "shopify", "--generate", &secret, "--wait", "1m"];
+    let add = ["sources", "add", name, "--provider", "gitea", "--generate", &secret, "--wait", "1m"];
     let mut child = terminal
         .command(add)
         .stdout(Stdio::piped())
@@ -231,7 +238,7 @@ fn waiting(terminal: &Terminal, name: &str) -> (Child, BufReader<ChildStdout>) {
 #[test]
 fn the_first_event_of_a_new_source_is_waited_for() {
     let terminal = terminal();
-    let add = ["sources", "add", "late", "--provider", "shopify", "--generate", "late", "--wait"];
+    let add = ["sources", "add", "late", "--provider", "gitea", "--generate", "late", "--wait"];
     // There is nobody who could tell of an event.
     terminal.ends(&[&add[..], &["1m"]].concat(), 6);
     assert_eq!(file(&terminal), CONFIG);
@@ -241,7 +248,7 @@ fn the_first_event_of_a_new_source_is_waited_for() {
     let (mut child, mut lines) = waiting(&terminal, "shop");
     // An event of another source is not the one.
     terminal.ok(&["send", "github"]);
-    terminal.ok(&["send", "shopify", "--source", "shop"]);
+    terminal.ok(&["send", "gitea", "--source", "shop"]);
     assert_eq!(child.wait().expect("it ends").code(), Some(0));
     let mut told = String::new();
     lines.read_to_string(&mut told).expect("the rest");

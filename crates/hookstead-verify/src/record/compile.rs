@@ -48,6 +48,7 @@ pub(crate) fn compile(name: &str, record: &raw::Record) -> Result<Provider, Misf
         prefix: record.secret.prefix.clone(),
         place: record.secret.place.clone(),
         env: record.secret.env.clone(),
+        chosen_by: record.secret.chosen_by,
     };
     let lets = lets(&record.lets)?;
     let surroundings = Surroundings { provider: name, bytes_min: secret.bytes_min, lets: &lets };

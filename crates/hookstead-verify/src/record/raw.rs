@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde::de::{Deserializer, Error as _, SeqAccess, Visitor, value::SeqAccessDeserializer};
 use toml::Spanned;
 
-use crate::provider::{Confidence, Order, Processor};
+use crate::provider::{ChosenBy, Confidence, Order, Processor};
 use crate::scheme::{Compare, Encoding, Hash};
 use crate::wire::time::Unit;
 
@@ -339,6 +339,7 @@ pub(crate) struct SecretRules {
     pub(crate) place: String,
     #[serde(default)]
     pub(crate) env: String,
+    pub(crate) chosen_by: Option<ChosenBy>,
 }
 
 #[derive(Debug, Default, Deserialize)]

@@ -1,6 +1,6 @@
 //! A provider as one JSON document: everything that its record says, for programs.
 
-use hookstead_verify::{KeyFacts, Provider, SchemeFacts};
+use hookstead_verify::{ChosenBy, KeyFacts, Provider, SchemeFacts};
 use serde::Serialize;
 
 use super::words;
@@ -54,6 +54,7 @@ struct Secret<'a> {
     place: &'a str,
     prefix: &'a str,
     bytes_min: usize,
+    chosen_by: Option<&'static str>,
 }
 
 #[derive(Serialize)]
@@ -145,6 +146,7 @@ fn secret(provider: &Provider) -> Secret<'_> {
         place: &facts.place,
         prefix: &facts.prefix,
         bytes_min: facts.bytes_min,
+        chosen_by: facts.chosen_by.map(ChosenBy::as_str),
     }
 }
 

@@ -137,8 +137,7 @@ mod tests {
     #[test]
     fn a_page_has_its_sections() {
         let page = page(named("github").unwrap());
-        for part in
-            ["# GitHub\n", "1. Get the signing secret", "[sources.github]", "## What is not", "## Retries"]
+        for part in ["# GitHub\n", "1. Make up a secret", "[sources.github]", "## What is not", "## Retries"]
         {
             assert!(page.contains(part), "{part}: {page}");
         }

@@ -2,7 +2,7 @@
 //!
 //! One place, so that the terminal and docs/providers/ say the same. It prints nothing.
 
-use hookstead_verify::{KeyFacts, Provider, SchemeFacts};
+use hookstead_verify::{ChosenBy, KeyFacts, Provider, SchemeFacts};
 
 /// What a good signature proves, one sentence each.
 pub(super) fn verified(provider: &Provider) -> Vec<String> {
@@ -60,10 +60,7 @@ pub(super) fn steps(provider: &Provider) -> Vec<String> {
     let place = &provider.secret().place;
     let at = if place.is_empty() { String::new() } else { format!(" ({place})") };
     let first = match key(provider) {
-        KeyFacts::Shared if provider.hands_over_secret() => {
-            format!("Make a secret, or let {title} hand one over when it first calls{at}.")
-        }
-        KeyFacts::Shared => format!("Get the signing secret of {title}{at}."),
+        KeyFacts::Shared => shared_secret(provider, &at),
         KeyFacts::Public => format!("Get the public key with which {title} signs{at}."),
         KeyFacts::Published => format!("{title} publishes its keys: there is no secret to copy."),
         KeyFacts::None => "Nothing is signed: there is no secret to copy.".to_owned(),
@@ -73,6 +70,18 @@ pub(super) fn steps(provider: &Provider) -> Vec<String> {
         name = provider.name()
     );
     vec![first, "Add the source to hookstead.toml.".to_owned(), register]
+}
+
+/// The first step, where both sides share a secret.
+fn shared_secret(provider: &Provider, at: &str) -> String {
+    let title = provider.title();
+    match provider.secret().chosen_by {
+        _ if provider.hands_over_secret() => {
+            format!("{title} hands over the secret when it first calls: there is none to copy.")
+        }
+        Some(ChosenBy::You) => format!("Make up a secret, to be entered at {title} as well{at}."),
+        Some(ChosenBy::Provider) | None => format!("Get the signing secret of {title}{at}."),
+    }
 }
 
 /// The source in hookstead.toml.
@@ -277,6 +286,10 @@ mod tests {
         assert!(github.contains("the event id") && github.contains("when it was signed"), "{github}");
         assert!(not_verified(named("ms-graph").unwrap()).join("\n").contains("the body as a whole"));
         assert!(not_verified(named("none").unwrap()).join("\n").contains("who sent it"));
+        let first = |name: &str| steps(named(name).unwrap()).remove(0);
+        assert!(first("github").starts_with("Make up a secret") && first("stripe").starts_with("Get the"));
+        assert!(first("razorpay").starts_with("Make up") && first("gitlab").starts_with("Get the"));
+        assert!(first("asana").contains("none to copy"));
         assert!(source(named("twilio").unwrap()).contains("public_url"));
         assert!(!source(named("aws-sns").unwrap()).contains("secret"));
     }

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use clap::Args;
 use hookstead_server::dev;
-use hookstead_verify::Provider;
+use hookstead_verify::{ChosenBy, Provider};
 use toml::{Table, Value};
 
 use crate::failure::{Exit, Failure};
@@ -76,7 +76,22 @@ pub(super) fn made_up(provider: &Provider) -> Result<String> {
             .fix("give its public key, in a file or by --stdin")
             .into());
     }
+    if provider.secret().chosen_by == Some(ChosenBy::Provider) {
+        return Err(given_by(provider).into());
+    }
     Ok(dev::make(provider)?)
+}
+
+/// A secret that is made here is of no use where the provider makes it: nothing can be entered there.
+fn given_by(provider: &Provider) -> Failure {
+    let title = provider.title();
+    let message = format!("{title} makes the secret itself: none that is made here can be entered there");
+    let fix = match provider.secret().place.as_str() {
+        _ if provider.hands_over_secret() => format!("name none: {title} hands it over when it first calls"),
+        "" => format!("copy it from {title}"),
+        place => format!("copy it from {title}: {place}"),
+    };
+    Failure::new(Exit::Refused, "given-by-provider", message).fix(fix)
 }
 
 /// The configuration may stand elsewhere than we do.
