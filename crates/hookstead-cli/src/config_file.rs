@@ -47,6 +47,11 @@ impl ConfigFile {
         &self.path
     }
 
+    /// The folder that it stands in.
+    pub(crate) fn folder(&self) -> Result<&Path> {
+        self.path.parent().context("a file stands in a folder")
+    }
+
     /// Puts another text in its place, and has the running server take it over. If either refuses, nothing is changed.
     pub(crate) fn change(self, text: &str) -> Result<Changed> {
         let config = self.config.with_text(text).map_err(|errors| refused(&errors))?;

@@ -21,6 +21,7 @@ use hookstead_verify::{Provider, ProviderError, Registry};
 use crate::failure::{Exit, Failure};
 use crate::output;
 pub(crate) use list::samples;
+pub(crate) use words::steps_at;
 
 /// Longest record or file of vectors that is read, in bytes. All vectors of all providers together have 5 MB.
 const FILE_BYTES_MAX: u64 = 64 * 1024 * 1024;

@@ -5,6 +5,7 @@ mod add;
 mod entered;
 mod first_event;
 mod list;
+mod new_secret;
 mod reference;
 mod rotate;
 mod secret;

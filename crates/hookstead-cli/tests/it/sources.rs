@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::process::{Child, ChildStdout, Command, Output, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Output, Stdio};
 
 use serde_json::{Value, json};
 
@@ -47,7 +47,9 @@ fn what_is_no_signing_secret_is_refused_and_nothing_is_changed() {
     let ran = terminal.ends(&["sources", "add", "stripe", "--env", "API_KEY"], 5);
     assert!(ran.stderr.contains("a Stripe API key") && ran.stderr.contains("nothing was changed"), "{ran:?}");
     terminal.ends(&["sources", "add", "stripe", "--env", "NOT_SET"], 5);
-    terminal.ends(&["sources", "add", "stripe"], 5);
+    let ran = terminal.ends(&["sources", "add", "stripe"], 2);
+    assert!(ran.stderr.contains("no terminal to ask at") && ran.stderr.contains("--secret-stdin"), "{ran:?}");
+    assert!(ran.stderr.contains("Workbench") && !ran.stderr.contains("--secret-generate"), "{ran:?}");
     terminal.ends(&["sources", "add", "strpe", "--env", "NEW"], 3);
     terminal.ends(&["sources", "rotate", "github", "--env", "API_KEY"], 5);
     // A name that cannot be one, after its secret was made: the file goes as well.
@@ -181,26 +183,61 @@ fn a_secret_that_another_source_cannot_use_is_taken_back() {
     assert_eq!(secret_file(&terminal), before);
 }
 
-/// `script` gives it a terminal that shows what is typed, unless the program keeps it from that.
-fn typed(terminal: &Terminal, line: &str) -> (Option<i32>, String) {
-    let verb = format!("{BINARY} sources secret gitea");
-    let plain = terminal.command([verb.as_str()]);
-    let variables = plain.get_envs().filter_map(|(name, value)| Some((name, value?)));
-    let mut script = Command::new("script");
-    script.args(["-q", "-e", "-c", &verb, "/dev/null"]).env_clear().envs(variables);
-    script.env("SHELL", "/bin/sh").env("PATH", "/usr/bin:/bin").current_dir(terminal.path(""));
-    script.stdin(Stdio::piped()).stdout(Stdio::piped());
-    let mut child = script.spawn().expect("`script` starts");
-    let (mut keys, mut screen) = (child.stdin.take().expect("a pipe"), child.stdout.take().expect("a pipe"));
-    let mut shown = Vec::new();
-    while !shown.ends_with(b"not shown: ") {
-        let mut byte = [0];
-        assert_eq!(screen.read(&mut byte).expect("a screen"), 1, "{}", String::from_utf8_lossy(&shown));
-        shown.extend(byte);
+/// A verb at a terminal that shows what is typed, unless the program keeps it from that: `script` makes it.
+struct Screen {
+    child: Child,
+    keys: ChildStdin,
+    screen: ChildStdout,
+    shown: Vec<u8>,
+}
+
+impl Screen {
+    fn of(terminal: &Terminal, verb: &str) -> Self {
+        let verb = format!("{BINARY} {verb}");
+        let plain = terminal.command([verb.as_str()]);
+        let variables = plain.get_envs().filter_map(|(name, value)| Some((name, value?)));
+        let mut script = Command::new("script");
+        script.args(["-q", "-e", "-c", &verb, "/dev/null"]).env_clear().envs(variables);
+        script.env("SHELL", "/bin/sh").env("PATH", "/usr/bin:/bin").current_dir(terminal.path(""));
+        script.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = script.spawn().expect("`script` starts");
+        let (keys, screen) = (child.stdin.take().expect("a pipe"), child.stdout.take().expect("a pipe"));
+        Self { child, keys, screen, shown: Vec::new() }
     }
-    keys.write_all(line.as_bytes()).expect("keys");
-    screen.read_to_end(&mut shown).expect("the rest");
-    (child.wait().expect("it ends").code(), String::from_utf8_lossy(&shown).into_owned())
+
+    /// Reads until this is shown.
+    fn until(&mut self, text: &str) -> &mut Self {
+        let from = self.shown.len();
+        while !self.text()[from..].contains(text) {
+            let mut byte = [0];
+            let read = self.screen.read(&mut byte).expect("a screen");
+            assert_eq!(read, 1, "before `{text}`: {}", self.text());
+            self.shown.extend(byte);
+        }
+        self
+    }
+
+    fn text(&self) -> String {
+        // What is cut within a letter is whole with its next byte.
+        String::from_utf8_lossy(&self.shown).into_owned()
+    }
+
+    fn types(&mut self, keys: &str) -> &mut Self {
+        self.keys.write_all(keys.as_bytes()).expect("keys");
+        self
+    }
+
+    /// Waits for its end: its exit code, and all that was shown.
+    fn end(mut self) -> (Option<i32>, String) {
+        self.screen.read_to_end(&mut self.shown).expect("the rest");
+        (self.child.wait().expect("it ends").code(), self.text())
+    }
+}
+
+fn typed(terminal: &Terminal, line: &str) -> (Option<i32>, String) {
+    let mut screen = Screen::of(terminal, "sources secret gitea");
+    screen.until("not shown: ").types(line);
+    screen.end()
 }
 
 #[test]
@@ -219,7 +256,7 @@ fn a_secret_is_asked_for_at_a_terminal_that_does_not_show_it() {
 /// Adds a source and waits; what is said of it until then is read.
 fn waiting(terminal: &Terminal, name: &str) -> (Child, BufReader<ChildStdout>) {
     let secret = format!("{name}-secret");
-    let add = ["sources", "add", name, "--provider", "gitea", "--generate", &secret, "--wait", "1m"];
+    let add = ["sources", "add", name, "--provider", "gitea", "--generate", &secret, "--wait"];
     let mut child = terminal
         .command(add)
         .stdout(Stdio::piped())
@@ -240,9 +277,9 @@ fn the_first_event_of_a_new_source_is_waited_for() {
     let terminal = terminal();
     let add = ["sources", "add", "late", "--provider", "gitea", "--generate", "late", "--wait"];
     // There is nobody who could tell of an event.
-    terminal.ends(&[&add[..], &["1m"]].concat(), 6);
+    terminal.ends(&add, 6);
     assert_eq!(file(&terminal), CONFIG);
-    terminal.ends(&[&add[..], &["2h"]].concat(), 2);
+    terminal.ends(&[&add[..], &["--timeout", "2h"]].concat(), 2);
 
     let server = terminal.serve();
     let (mut child, mut lines) = waiting(&terminal, "shop");
@@ -259,8 +296,86 @@ fn the_first_event_of_a_new_source_is_waited_for() {
     let (mut child, _lines) = waiting(&terminal, "given-up");
     send_signal("INT", child.id());
     assert_eq!(child.wait().expect("it ends").code(), Some(130));
-    let ran = terminal.ends(&[&add[..], &["1s"]].concat(), 7);
+    let ran = terminal.ends(&[&add[..], &["--timeout", "1s"]].concat(), 7);
     assert!(ran.stderr.contains("`late` is added"), "{ran:?}");
     assert!(file(&terminal).contains("[sources.given-up]") && file(&terminal).contains("[sources.late]"));
     drop(server);
+}
+
+#[test]
+fn a_source_is_added_at_a_terminal_with_its_secret_its_steps_and_its_first_event() {
+    let mut terminal = terminal();
+    terminal.set("PASTED", PASTED);
+    let server = terminal.serve();
+    let mut screen = Screen::of(&terminal, "sources add slack --timeout 1m");
+    screen.until("your app, Basic Information, Signing Secret").until("not shown: ");
+    screen.types(&format!("{PASTED}\r")).until("waiting");
+    let told = screen.text();
+    assert!(told.contains("1. Get the signing secret of Slack") && told.contains("(done)"), "{told}");
+    let address = format!("3. Register the address at Slack: http://{}/in/slack", server.intake());
+    assert!(told.contains(&address), "{told}");
+    terminal.ok(&["send", "slack", "--secret-env", "PASTED"]);
+    let (exit_code, shown) = screen.end();
+    let event = terminal.ok(&["events", "show", "@", "--json"]).json();
+    assert_eq!((exit_code, &event["source"]), (Some(0), &json!("slack")), "{shown}");
+    assert!(shown.contains(event["short_id"].as_str().expect("its short id")), "{shown}");
+    assert!(!shown.contains("pasted"), "{shown}");
+    assert_eq!(fs::read_to_string(terminal.path("slack.secret")).expect("the secret"), PASTED);
+}
+
+#[test]
+fn what_is_begun_at_a_terminal_can_be_given_up_at_each_step() {
+    let terminal = terminal();
+    let mut screen = Screen::of(&terminal, "sources add slack");
+    screen.until("not shown: ").types("half-a-secret\x03");
+    let (exit_code, shown) = screen.end();
+    assert_eq!((exit_code, file(&terminal)), (Some(130), CONFIG.to_owned()), "{shown}");
+    assert!(shown.contains("nothing was changed") && !shown.contains("half"), "{shown}");
+    // Without a server there is nobody to wait for, and it is added all the same. Nothing typed: one is made.
+    let mut screen = Screen::of(&terminal, "sources add gitea");
+    screen.until("empty to have one made").until("not shown: ").types("\r");
+    let (exit_code, shown) = screen.end();
+    assert_eq!(exit_code, Some(0), "{shown}");
+    let secret = fs::read_to_string(terminal.path("gitea.secret")).expect("the secret");
+    assert!(secret.len() >= 32 && !shown.contains(&secret) && shown.contains("enter it at Gitea"), "{shown}");
+    assert!(shown.contains("no server runs"), "{shown}");
+
+    let _server = terminal.serve();
+    let mut screen = Screen::of(&terminal, "sources add telegram");
+    screen.until("not shown: ").types("\r").until("waiting").types("\x03");
+    let (exit_code, shown) = screen.end();
+    assert_eq!(exit_code, Some(130), "{shown}");
+    assert!(shown.contains("`telegram` is added and stays"), "{shown}");
+    let mut screen = Screen::of(&terminal, "sources add webex --no-wait");
+    screen.until("not shown: ").types("\r");
+    let (exit_code, shown) = screen.end();
+    assert_eq!(exit_code, Some(0), "{shown}");
+    assert!(file(&terminal).contains("[sources.telegram]") && file(&terminal).contains("[sources.webex]"));
+}
+
+#[test]
+fn a_secret_comes_from_stdin_into_a_file_of_its_own() {
+    let terminal = terminal();
+    let ran =
+        piped(&terminal, &["sources", "add", "slack", "--secret-stdin", "--json"], &format!("{PASTED}\n"));
+    assert_eq!(ran.status.code(), Some(0), "{ran:?}");
+    let told: Value = serde_json::from_slice(&ran.stdout).expect("JSON");
+    assert!(told["written"].as_str().is_some_and(|file| file.ends_with("slack.secret")), "{told}");
+    assert_eq!(told["generated"], Value::Null);
+    assert!(!format!("{ran:?}").contains(PASTED), "the secret is not printed");
+    let ran = piped(
+        &terminal,
+        &["sources", "rotate", "slack", "--add", "--secret-stdin", "--json"],
+        "another-secret-0123456789",
+    );
+    assert_eq!(ran.status.code(), Some(0), "{ran:?}");
+    assert_eq!(fs::read_to_string(terminal.path("slack-2.secret")).expect("it"), "another-secret-0123456789");
+    // What is refused leaves no file.
+    let ran = piped(&terminal, &["sources", "add", "shopify", "--secret-stdin"], "sk_live_0123456789abcdef");
+    assert_eq!(ran.status.code(), Some(5), "{ran:?}");
+    assert!(!terminal.path("shopify.secret").exists());
+    // A key of the provider's own, a provider that hands its secret over, one that publishes its keys.
+    terminal.ends(&["sources", "add", "discord", "--secret-generate"], 2);
+    terminal.ok(&["sources", "add", "asana", "--identity", "body"]);
+    assert!(!file(&terminal).contains("asana.secret"));
 }

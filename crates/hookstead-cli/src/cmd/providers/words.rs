@@ -54,8 +54,14 @@ pub(super) fn not_verified(provider: &Provider) -> Vec<String> {
     said.into_iter().map(str::to_owned).collect()
 }
 
-/// How to connect it, three steps.
+/// How to connect it, three steps, where it is not known yet at which address.
 pub(super) fn steps(provider: &Provider) -> Vec<String> {
+    let address = format!("the public address of the intake, then `/in/{}`", provider.name());
+    steps_at(provider, &address).to_vec()
+}
+
+/// How to connect it, three steps: the secret, the source, the address.
+pub(crate) fn steps_at(provider: &Provider, address: &str) -> [String; 3] {
     let title = provider.title();
     let place = &provider.secret().place;
     let at = if place.is_empty() { String::new() } else { format!(" ({place})") };
@@ -65,11 +71,8 @@ pub(super) fn steps(provider: &Provider) -> Vec<String> {
         KeyFacts::Published => format!("{title} publishes its keys: there is no secret to copy."),
         KeyFacts::None => "Nothing is signed: there is no secret to copy.".to_owned(),
     };
-    let register = format!(
-        "Register the address at {title}: the public address of the intake, then `/in/{name}`.",
-        name = provider.name()
-    );
-    vec![first, "Add the source to hookstead.toml.".to_owned(), register]
+    let register = format!("Register the address at {title}: {address}.");
+    [first, "Add the source to hookstead.toml.".to_owned(), register]
 }
 
 /// The first step, where both sides share a secret.

@@ -84,7 +84,7 @@ fn interrupted(source: &str) -> Failure {
     Failure::new(
         Exit::Interrupted,
         "interrupted",
-        format!("`{source}` is added; it was not waited for any longer"),
+        format!("`{source}` is added and stays; its first event was not waited for any longer"),
     )
     .line("go on", "hookstead tail")
 }

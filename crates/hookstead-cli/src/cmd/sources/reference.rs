@@ -1,18 +1,21 @@
-//! Where the secret of a source is kept, from the command line: an environment variable, a file, or a file with a
-//! secret that is made now. The secret itself is never an argument: those can be read by every user of a machine.
+//! Where the secret of a source is kept, from the command line: an environment variable, a file that is there, or a new
+//! file beside the configuration for a secret that is entered or made now. The secret itself is never an argument.
 
 use std::fs::{self, OpenOptions};
-use std::io::Write;
+use std::io::{self, IsTerminal, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use clap::Args;
-use hookstead_server::dev;
-use hookstead_verify::{ChosenBy, Provider};
+use hookstead_verify::{ChosenBy, Provider, Secret};
 use toml::{Table, Value};
 
+use super::new_secret::{self, NewSecret};
 use crate::failure::{Exit, Failure};
+
+/// The most files of earlier secrets of a source beside its configuration, before one has to be named.
+const FILES_MAX: usize = 99;
 
 /// Where the secret is.
 #[derive(Debug, Args)]
@@ -24,74 +27,130 @@ pub(super) struct ReferenceArgs {
     /// The file that holds the secret.
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
-    /// Make a random secret and write it to this new file, for providers that take one of yours.
-    #[arg(long, value_name = "FILE", visible_alias = "secret-generate")]
-    generate: Option<PathBuf>,
+    /// Read the secret from stdin and write it to a new file beside the configuration.
+    #[arg(long, visible_alias = "secret-stdin")]
+    stdin: bool,
+    /// Make a random secret and write it to this new file, or one beside the configuration; where you choose it.
+    #[arg(long, value_name = "FILE", num_args = 0..=1, visible_alias = "secret-generate")]
+    #[expect(clippy::option_option, reason = "the option may be absent, bare, or with a file")]
+    generate: Option<Option<PathBuf>>,
 }
 
-/// A reference for the configuration. Until it is kept, a file that was made for it is removed again.
+/// For which source a secret is wanted.
+pub(super) struct Wanted<'a> {
+    pub(super) source: &'a str,
+    pub(super) provider: &'a Provider,
+    /// The folder of the configuration, where new files go.
+    pub(super) folder: &'a Path,
+}
+
+/// A reference for the configuration. Until it is kept, a file that was written for it is removed again.
+#[derive(Default)]
 pub(super) struct Reference {
     pub(super) value: Option<Value>,
-    made: Option<PathBuf>,
+    /// Whether the secret was made up here.
+    pub(super) made_up: bool,
+    /// What is odd about the secret.
+    pub(super) warning: Option<String>,
+    written: Option<PathBuf>,
 }
 
 impl ReferenceArgs {
-    /// The reference, with its secret made if that is asked for.
-    pub(super) fn make(&self, provider: &Provider) -> Result<Reference> {
-        let entry =
-            |key: &str, text: String| Value::Table(Table::from_iter([(key.to_owned(), Value::from(text))]));
+    /// The reference, with its secret made or asked for. Where a source can do without one, nothing may be named.
+    pub(super) fn make(&self, wanted: &Wanted<'_>) -> Result<Reference> {
         if let Some(variable) = &self.env {
-            return Ok(Reference { value: Some(entry("env", variable.clone())), made: None });
+            return Ok(Reference::to("env", variable.clone()));
         }
         if let Some(file) = &self.file {
-            return Ok(Reference { value: Some(entry("file", absolute(file)?)), made: None });
+            return Ok(Reference::to("file", absolute(file)?));
         }
-        let Some(file) = &self.generate else { return Ok(Reference { value: None, made: None }) };
-        write(file, &made_up(provider)?)?;
-        Ok(Reference { value: Some(entry("file", absolute(file)?)), made: Some(file.clone()) })
+        let provider = wanted.provider;
+        if let Some(file) = &self.generate {
+            return wanted.keep(&new_secret::make_up(provider)?, file.clone());
+        }
+        if self.stdin {
+            return wanted.keep(&new_secret::from_stdin(provider)?, None);
+        }
+        if !provider.needs_secret() || provider.hands_over_secret() {
+            return Ok(Reference::default());
+        }
+        if !io::stdin().is_terminal() {
+            return Err(none_named(wanted).into());
+        }
+        wanted.keep(&new_secret::ask(wanted.source, provider)?, None)
+    }
+}
+
+impl Wanted<'_> {
+    /// Writes a secret to a new file.
+    fn keep(&self, new: &NewSecret, file: Option<PathBuf>) -> Result<Reference> {
+        let file = match file {
+            Some(file) => file,
+            None => self.new_file()?,
+        };
+        write(&file, &new.secret)?;
+        let warning = new_secret::warning(self.provider, &new.secret);
+        let mut reference = Reference::to("file", absolute(&file)?);
+        (reference.written, reference.made_up, reference.warning) = (Some(file), new.made_up, warning);
+        Ok(reference)
+    }
+
+    /// A file beside the configuration that is not there yet: `NAME.secret`, `NAME-2.secret` and so on.
+    fn new_file(&self) -> Result<PathBuf> {
+        let source = self.source;
+        let names = (2..=FILES_MAX).map(|number| format!("{source}-{number}.secret"));
+        let mut files = std::iter::once(format!("{source}.secret")).chain(names);
+        // A name that cannot be one of a source must not lead out of the folder; what is wrong with it is told later.
+        let is_name = !source.contains(['/', '\\']) && !source.starts_with('.');
+        let free = files.find(|name| is_name && !self.folder.join(name).exists());
+        free.map(|name| self.folder.join(name)).ok_or_else(|| {
+            let message = format!("no new file for the secret of `{source}` beside the configuration");
+            Failure::new(Exit::Usage, "no-file", message)
+                .fix("write the secret to a file of yours, and name it: --file FILE")
+                .into()
+        })
     }
 }
 
 impl Reference {
-    /// The file that was made; it stays from now on.
+    fn to(key: &str, text: String) -> Self {
+        let value = Value::Table(Table::from_iter([(key.to_owned(), Value::from(text))]));
+        Self { value: Some(value), made_up: false, warning: None, written: None }
+    }
+
+    /// The file that was written for it; it stays from now on.
     pub(super) fn keep(mut self) -> Option<PathBuf> {
-        self.made.take()
+        self.written.take()
     }
 }
 
 impl Drop for Reference {
     fn drop(&mut self) {
-        if let Some(file) = &self.made {
-            // It was made a moment ago, for a change that was refused; the refusal is what is reported.
+        if let Some(file) = &self.written {
+            // It was written a moment ago, for a change that was refused; the refusal is what is reported.
             drop(fs::remove_file(file));
         }
     }
 }
 
-/// A random secret of a provider's form; refused where it signs with a key that only it has.
-pub(super) fn made_up(provider: &Provider) -> Result<String> {
-    if !provider.shares_secret() {
-        let message = format!("{} signs with a key of its own: nobody can make one up", provider.title());
-        return Err(Failure::new(Exit::Usage, "no-secret", message)
-            .fix("give its public key, in a file or by --stdin")
-            .into());
-    }
-    if provider.secret().chosen_by == Some(ChosenBy::Provider) {
-        return Err(given_by(provider).into());
-    }
-    Ok(dev::make(provider)?)
-}
-
-/// A secret that is made here is of no use where the provider makes it: nothing can be entered there.
-fn given_by(provider: &Provider) -> Failure {
-    let title = provider.title();
-    let message = format!("{title} makes the secret itself: none that is made here can be entered there");
-    let fix = match provider.secret().place.as_str() {
-        _ if provider.hands_over_secret() => format!("name none: {title} hands it over when it first calls"),
-        "" => format!("copy it from {title}"),
-        place => format!("copy it from {title}: {place}"),
+/// There is no secret, and nobody to ask.
+fn none_named(wanted: &Wanted<'_>) -> Failure {
+    let Wanted { source, provider, .. } = wanted;
+    let message = format!("no secret of `{source}` is named, and there is no terminal to ask at");
+    let failure = Failure::new(Exit::Usage, "no-secret", message);
+    let failure = match provider.secret().place.as_str() {
+        "" => failure,
+        place => failure.line("where", format!("{}: {place}", provider.title())),
     };
-    Failure::new(Exit::Refused, "given-by-provider", message).fix(fix)
+    let make = match provider.secret().chosen_by {
+        Some(ChosenBy::Provider) => "",
+        _ if !provider.shares_secret() => "",
+        _ => "\nor have one made:           --secret-generate",
+    };
+    failure.fix(format!(
+        "pipe it in:                 --secret-stdin < FILE\n\
+         or say where it is kept:    --file FILE, or --env VARIABLE{make}"
+    ))
 }
 
 /// The configuration may stand elsewhere than we do.
@@ -99,10 +158,10 @@ fn absolute(file: &Path) -> Result<String> {
     Ok(std::path::absolute(file)?.display().to_string())
 }
 
-fn write(file: &Path, secret: &str) -> Result<()> {
+fn write(file: &Path, secret: &Secret) -> Result<()> {
     let opened = OpenOptions::new().write(true).create_new(true).mode(0o600).open(file);
     let written = opened.and_then(|mut opened| {
-        opened.write_all(secret.as_bytes())?;
+        opened.write_all(secret.expose())?;
         opened.sync_all()
     });
     written.map_err(|error| {

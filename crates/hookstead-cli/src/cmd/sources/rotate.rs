@@ -6,7 +6,7 @@ use hookstead_server::config::SecretReference;
 use serde::Serialize;
 use toml::{Table, Value};
 
-use super::reference::ReferenceArgs;
+use super::reference::{ReferenceArgs, Wanted};
 use super::{configured, named, other_file};
 use crate::config_file::ConfigFile;
 use crate::config_text::{NotCut, with_secrets};
@@ -18,10 +18,12 @@ const EXAMPLES: &str = "\
 Examples:
   hookstead sources rotate stripe --add --env STRIPE_NEW_SECRET     either may have signed
   hookstead sources rotate stripe --env STRIPE_NEW_SECRET           only the new one
-  hookstead sources rotate gitea --add --generate gitea-secret-2";
+  hookstead sources rotate stripe --add                             asks for it, unseen
+  hookstead sources rotate gitea --add --generate                   makes one";
 
 const JSON: &str = "\
-JSON: {\"source\", \"secrets\", \"file\", \"reloaded\", \"generated\"}; secrets says where they are kept. Exit code 5 if the \
+JSON: {\"source\", \"secrets\", \"file\", \"reloaded\", \"written\", \"generated\", \"warning\"}; secrets says where they are kept, written \
+which new file holds the new one. Exit code 5 if the \
 secret cannot be one: nothing is changed then.";
 
 /// Give a source another secret, with the old one beside it (--add) or instead of it
@@ -48,32 +50,38 @@ struct Document<'a> {
     secrets: Vec<String>,
     file: String,
     reloaded: bool,
+    written: Option<String>,
     generated: Option<String>,
+    warning: Option<String>,
 }
 
 pub(super) fn run(args: &Rotate) -> Result<()> {
     let config = configured(args.place.load()?)?;
     let source = named(&config, &args.name)?;
-    let reference = args.reference.make(&source.provider)?;
+    let file = ConfigFile::of(config.clone())?;
+    let wanted = Wanted { source: &args.name, provider: &source.provider, folder: file.folder()? };
+    let reference = args.reference.make(&wanted)?;
     let Some(new) = reference.value.clone() else {
         return Err(Failure::new(Exit::Usage, "no-secret", "no new secret is named")
-            .fix("name one: --env VARIABLE, --file FILE or --generate FILE")
+            .fix("name one: --env VARIABLE, --file FILE, --stdin or --generate")
             .into());
     };
     let old = source.secret_references.iter().map(value).filter(|old| args.add && *old != new);
     let references: Vec<Value> = std::iter::once(new.clone()).chain(old).collect();
-    let file = ConfigFile::of(config)?;
     let path = file.path().display().to_string();
     let text =
         with_secrets(&file.text, &args.name, &references).map_err(|fault| not_replaced(fault, &path))?;
     let changed = file.change(&text)?;
-    let generated = reference.keep().map(|file| file.display().to_string());
+    let (made_up, warning) = (reference.made_up, reference.warning.clone());
+    let written = reference.keep().map(|file| file.display().to_string());
+    let generated = written.clone().filter(|_| made_up);
     if changed.reloaded.as_ref().is_some_and(|reloaded| !reloaded.sources.contains(&args.name)) {
         return Err(other_file(&path).into());
     }
     let secrets = references.iter().map(ToString::to_string).collect();
     let reloaded = changed.reloaded.is_some();
-    let document = Document { source: &args.name, secrets, file: path, reloaded, generated };
+    let document =
+        Document { source: &args.name, secrets, file: path, reloaded, written, generated, warning };
     if args.json { output::json(&document) } else { print(&document) }
 }
 
@@ -99,8 +107,13 @@ fn not_replaced(fault: NotCut, path: &str) -> Failure {
 
 fn print(rotated: &Document<'_>) -> Result<()> {
     output::labelled("secrets", format_args!("{}   ({})", rotated.secrets.join(", "), rotated.file))?;
-    if let Some(file) = &rotated.generated {
-        output::labelled("new", format_args!("in {file}: enter it at the provider"))?;
+    match (&rotated.generated, &rotated.written) {
+        (Some(file), _) => output::labelled("new", format_args!("in {file}: enter it at the provider"))?,
+        (None, Some(file)) => output::labelled("new", format_args!("in {file}, for its owner alone"))?,
+        (None, None) => {}
+    }
+    if let Some(warning) = &rotated.warning {
+        output::labelled("warning", warning)?;
     }
     if !rotated.reloaded {
         output::labelled("next", "no server runs on this store: it is taken over when one starts")?;

@@ -4,13 +4,12 @@
 use anyhow::Result;
 use clap::Args;
 use hookstead_server::config::SourceConfig;
-use hookstead_verify::{Provider, Secret as Bytes, SecretError};
+use hookstead_verify::Provider;
 use serde::Serialize;
 
-use super::reference::made_up;
+use super::new_secret::{self, NewSecret};
 use super::secret_file::SecretFile;
-use super::{configured, entered, named, other_file};
-use crate::failure::{Exit, Failure};
+use super::{configured, named, other_file};
 use crate::output;
 use crate::place::PlaceArgs;
 
@@ -58,7 +57,7 @@ pub(super) fn run(args: &Secret) -> Result<()> {
     let source = named(&config, &args.name)?;
     // Nobody is asked for a secret that cannot be put anywhere.
     let file = SecretFile::of(&config, source)?;
-    let secret = args.secret(source)?;
+    let NewSecret { secret, made_up } = args.secret(source)?;
     let sources = file.replace(&config, &secret)?;
     if sources.as_ref().is_some_and(|sources| !sources.contains(&args.name)) {
         return Err(other_file(&file.path().display().to_string()).into());
@@ -67,45 +66,22 @@ pub(super) fn run(args: &Secret) -> Result<()> {
         source: &args.name,
         file: file.path().display().to_string(),
         reloaded: sources.is_some(),
-        generated: args.generate,
-        warning: warning(&source.provider, &secret),
+        generated: made_up,
+        warning: new_secret::warning(&source.provider, &secret),
     };
     if args.json { output::json(&document) } else { print(&document, &source.provider) }
 }
 
 impl Secret {
     /// The new secret, of which it is known that it is one.
-    fn secret(&self, source: &SourceConfig) -> Result<Bytes> {
+    fn secret(&self, source: &SourceConfig) -> Result<NewSecret> {
         let provider = &source.provider;
-        let bytes = match (self.generate, self.stdin) {
-            (true, _) => made_up(provider)?.into_bytes(),
-            (_, true) => entered::from_stdin()?,
-            _ => entered::at_terminal(&question(source))?,
-        };
-        let checked = Bytes::new(bytes).and_then(|secret| provider.check_secret(&secret).map(|()| secret));
-        checked.map_err(|error| no_secret(&error, provider).into())
+        match (self.generate, self.stdin) {
+            (true, _) => new_secret::make_up(provider),
+            (_, true) => new_secret::from_stdin(provider),
+            _ => new_secret::ask(source.name.as_str(), provider),
+        }
     }
-}
-
-fn question(source: &SourceConfig) -> String {
-    let (name, place) = (&source.name, &source.provider.secret().place);
-    let place = if place.is_empty() { String::new() } else { format!(" ({place})") };
-    format!("new secret of `{name}`{place}, not shown:")
-}
-
-fn no_secret(error: &SecretError, provider: &Provider) -> Failure {
-    let failure = Failure::new(Exit::Refused, "no-secret", format!("{error}; nothing was changed"));
-    match provider.secret().place.as_str() {
-        "" => failure.fix(error.fix()),
-        place => failure.fix(format!("{}\nat {}: {place}", error.fix(), provider.title())),
-    }
-}
-
-/// What is odd about a secret that may be one all the same.
-fn warning(provider: &Provider, secret: &Bytes) -> Option<String> {
-    let prefix = provider.secret().prefix.as_str();
-    let odd = !secret.expose().starts_with(prefix.as_bytes());
-    odd.then(|| format!("it does not begin with `{prefix}`, as secrets of {} do", provider.title()))
 }
 
 fn print(changed: &Document<'_>, provider: &Provider) -> Result<()> {
