@@ -66,6 +66,7 @@ mod registry;
 mod request;
 mod scheme;
 mod secret;
+mod separator;
 mod sign;
 mod spec;
 mod template;

@@ -14,6 +14,7 @@ use crate::record::{ProviderError, compile, raw};
 use crate::request::Lookup;
 use crate::scheme::Scheme;
 use crate::secret::{Secret, SecretError};
+use crate::separator::Separator;
 use crate::template::{Context, Template, Variable};
 use crate::when::When;
 use crate::wire::json::Pointer;
@@ -64,6 +65,7 @@ pub struct Provider {
 pub(crate) struct Variant {
     pub(crate) when: When,
     pub(crate) scheme: Scheme,
+    pub(crate) separator: Option<Separator>,
     pub(crate) checks: Vec<Check>,
     pub(crate) pins: Vec<Pinned>,
     pub(crate) freshness: Option<Freshness>,

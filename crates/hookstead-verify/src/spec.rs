@@ -221,6 +221,7 @@ fn bare(kind: raw::Kind) -> raw::Scheme {
         hash: None,
         sig: None,
         content: None,
+        separator: None,
         alg: None,
         algs: Vec::new(),
         key: raw::Key::default(),

@@ -16,7 +16,8 @@ pub enum Reason {
     TooManySignatures,
     /// No secret makes this signature over these bytes.
     SignatureDiffers,
-    /// The signature holds, but a value that it covers does not fit another part of the request.
+    /// The signature holds, but a value that it covers does not fit another part of the request, or holds the
+    /// separator of what is signed.
     CheckDiffers,
     /// The token holds, but one of its claims is not there or is not what it must be.
     ClaimDiffers,

@@ -422,6 +422,9 @@ fn check_options(provider: &Provider, options: &VerifyOptions) -> Result<(), Ver
 }
 
 fn run_checks(variant: &Variant, context: &Context<'_>) -> Result<(), Fault> {
+    if let Some(separator) = &variant.separator {
+        separator.check(context)?;
+    }
     if variant.listed.as_ref().is_some_and(|listed| !listed.holds(context)) {
         return Err(Fault::new(Reason::TimestampMissing, "the list of signed headers"));
     }

@@ -21,6 +21,7 @@ import urllib.parse
 from datetime import datetime, timezone
 from email.utils import format_datetime
 
+from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding
 
@@ -537,6 +538,116 @@ def sns_topics():
     return out
 
 
+SNS_CERT_URL = "https://sns.eu-west-1.amazonaws.com/SimpleNotificationService-recut.pem"
+
+
+def sns_certificate():
+    """A certificate of the tests' own key; PKCS #1 signs the same bytes each time."""
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "sns.amazonaws.com")])
+    builder = x509.CertificateBuilder(name, name, RSA.public_key(), 7, datetime(2020, 1, 1), datetime(2045, 1, 1))
+    return builder.sign(RSA, hashes.SHA256()).public_bytes(serialization.Encoding.PEM).decode()
+
+
+def sns_recut():
+    """One signed text of Amazon, shown with its line feeds read as other fields."""
+    victim, attacker, out = "arn:aws:sns:eu-west-1:1:victim", "arn:aws:sns:eu-west-1:2:attacker", []
+    certificate = sns_certificate()
+
+    def signed(fields):
+        names = ["Message", "MessageId", "Subject", "SubscribeURL", "Timestamp", "Token", "TopicArn", "Type"]
+        return "".join(f"{name}\n{fields[name]}\n" for name in names if name in fields)
+
+    def add(case, version, genuine, shown, expect):
+        assert signed(genuine) == signed(shown), case
+        digest = {"1": hashes.SHA1(), "2": hashes.SHA256()}[version]
+        signature = base64.b64encode(RSA.sign(signed(genuine).encode(), padding.PKCS1v15(), digest)).decode()
+        message = shown | {"SignatureVersion": version, "SigningCertURL": SNS_CERT_URL, "Signature": signature}
+        out.append({
+            "id": f"aws-sns/{case}-v{version}", "provider": "aws-sns", "kind": "verify", "now": NOW,
+            "config": {"url": "https://hooks.example.com/in/aws-sns", "certs": {SNS_CERT_URL: certificate}, "vars": {"topic_arn": victim}},
+            "request": {
+                "method": "POST", "path": "/in/aws-sns", "headers": [["Content-Type", "text/plain; charset=UTF-8"]],
+                "body_b64": base64.b64encode(json.dumps(message).encode()).decode(),
+            },
+            "expect": expect,
+        })
+
+    forged = {"MessageId": "forged-1", "Timestamp": "2025-10-09T08:53:20.000Z", "TopicArn": victim, "Type": "Notification"}
+    rest = {"MessageId": "real-1", "Timestamp": "2025-10-09T08:53:20.000Z", "TopicArn": attacker, "Type": "Notification"}
+    inside = "pay 1000\n" + signed(forged).removesuffix("\n")
+    elsewhere = {"Message": inside} | rest
+    own = elsewhere | {"TopicArn": victim}
+    refused = {"verdict": "bad_signature", "also_ok": ["malformed"]}
+    for version in "12":
+        valid = {"verdict": "valid", "event_id": "real-1", "event_type": "Notification", "account": victim}
+        add("valid-message-like-fields", version, own, own, valid)
+        # Another account's topic, whose message brings the fields of a message of ours.
+        shown = {"Message": "pay 1000"} | forged | {"Type": "Notification\n" + signed(rest).removesuffix("\n")}
+        add("recut-topic", version, elsewhere, shown, refused)
+        # Our own topic: what one may publish, another id, another time or a subject for it.
+        message_id = signed(own).removeprefix("Message\npay 1000\nMessageId\n").rpartition("\nTimestamp\n")[0]
+        add("recut-id", version, own, own | {"Message": "pay 1000", "MessageId": message_id}, refused)
+        time = signed(own).partition("\nTimestamp\n")[2].rpartition("\nTopicArn\n")[0]
+        shown = own | {"Message": "pay 1000", "MessageId": "forged-1", "Timestamp": time}
+        add("recut-time", version, own, shown, refused)
+    return out
+
+
+def recut():
+    """Texts of other providers that could be cut into values in two ways: the other way gives another id."""
+
+    def hexadecimal(key, text):
+        return hmac.new(key, text.encode(), hashlib.sha256).hexdigest()
+
+    def b64(key, text):
+        return base64.b64encode(hmac.new(key, text.encode(), hashlib.sha256).digest()).decode()
+
+    def entry(provider, case, secret, headers, body, expect):
+        return {
+            "id": f"{provider}/{case}", "provider": provider, "kind": "verify", "now": NOW,
+            "config": {"url": f"https://hooks.example.com/in/{provider}", "secrets": [secret]},
+            "request": {
+                "method": "POST", "path": f"/in/{provider}", "headers": [["Content-Type", "application/json"]] + headers,
+                "body_b64": base64.b64encode(body.encode()).decode(),
+            },
+            "expect": expect,
+        }
+
+    refused = {"verdict": "bad_signature"}
+    secret, out = "recut_1_Sec-ret9secretsecret", []
+    # Adyen: a merchant's reference may hold a colon, the other values may not.
+    key = "00112233445566778899aabbccddeeff"
+    mac = b64(bytes.fromhex(key), "psp::account:o:7:10:EUR:AUTHORISATION:true")
+    for case, psp, original, account, reference, expect in [
+        ("valid-reference-with-colon", "psp", "", "account", "o:7", {"verdict": "valid", "event_id": "AUTHORISATION:psp:true"}),
+        ("recut-id", "psp:", "account", "o", "7", refused),
+    ]:
+        item = {
+            "pspReference": psp, "originalReference": original, "merchantAccountCode": account, "merchantReference": reference,
+            "amount": {"value": 10, "currency": "EUR"}, "eventCode": "AUTHORISATION", "success": "true",
+            "additionalData": {"hmacSignature": mac},
+        }
+        out.append(entry("adyen", case, key, [], json.dumps({"live": "false", "notificationItems": [{"NotificationRequestItem": item}]}), expect))
+    # Sinch: body and nonce.
+    whole = '{"event_time":"t1","app_id":"a1","text":"1.2"}'
+    mac = b64(secret.encode(), f"{whole}.n1.{NOW}")
+    for case, body, nonce, expect in [
+        ("valid-body-with-full-stop", whole, "n1", {"verdict": "valid", "event_id": "t1:a1"}),
+        ("recut-body", whole[:-3], '2"}.n1', refused),
+    ]:
+        headers = [["x-sinch-webhook-signature", mac], ["x-sinch-webhook-signature-nonce", nonce], ["x-sinch-webhook-signature-timestamp", str(NOW)]]
+        out.append(entry("sinch", case, secret, headers, body, expect))
+    # QuickNode: nothing stands between nonce and time, so the time has one spelling only.
+    mac = hexadecimal(secret.encode(), f"n-10{NOW}{{}}")
+    for case, nonce, time, expect in [
+        ("valid-nonce-that-ends-in-a-digit", "n-10", str(NOW), {"verdict": "valid", "event_id": "n-10"}),
+        ("recut-id", "n-1", f"0{NOW}", refused | {"also_ok": ["malformed"]}),
+    ]:
+        headers = [["X-QN-Signature", mac], ["X-QN-Nonce", nonce], ["X-QN-Timestamp", time]]
+        out.append(entry("quicknode", case, secret, headers, "{}", expect))
+    return out
+
+
 def mailgun_multipart():
     """Mail with an attachment: Mailgun's routes as a multipart form, made by Python's own writer of such bodies."""
     secret, token, out = "mailgun_1_Sec-ret9secretsec", "t" * 50, []
@@ -579,6 +690,8 @@ def main():
     write("hubspot-own.json", hubspot_addresses())
     write("xero-own.json", xero_intent())
     write("aws-sns-own.json", sns_topics())
+    write("aws-sns-recut.json", sns_recut())
+    write("recut.json", recut())
     write("mailgun-routes-own.json", mailgun_multipart())
     for name in OWN:
         record = tomllib.loads((CRATE / "providers" / f"{name}.toml").read_text())

@@ -20,6 +20,7 @@ use crate::scheme::{
     Asymmetric, Basic, Claim, Hashed, Hmac, Jwt, KeyRule, Locator, PublicKeyRule, Scheme, Signed, Token,
 };
 use crate::secret::SECRET_BYTES_MIN;
+use crate::separator::Separator;
 use crate::template::{Template, TemplateError, Variable};
 use crate::when::When;
 use crate::wire::json::Pointer;
@@ -125,10 +126,12 @@ impl Surroundings<'_> {
             .as_ref()
             .map(|timestamp| freshness(timestamp, &scheme, listed.is_some()))
             .transpose()?;
+        let separator = raw.separator.as_ref().map(|raw| Separator::compile(raw, &scheme)).transpose()?;
         let each = raw.each.as_ref().map(|each| Pointer::parse(each.get_ref())).transpose()?;
         Ok(Variant {
             when: When::compile(&raw.when)?,
             scheme,
+            separator,
             checks: self.checks(&raw.checks)?,
             pins: self.pins(&raw.pins)?,
             freshness,

@@ -90,6 +90,7 @@ pub(crate) struct Scheme {
     pub(crate) algs: Vec<JwtAlgorithm>,
     pub(crate) sig: Option<Signature>,
     pub(crate) content: Option<Texts>,
+    pub(crate) separator: Option<Separator>,
     #[serde(default)]
     pub(crate) key: Key,
     pub(crate) keysource: Option<KeySource>,
@@ -221,6 +222,16 @@ pub(crate) struct Signature {
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Wrap {
     Base64Json,
+}
+
+/// What stands between the values of `content`, and so may not stand in them.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Separator {
+    pub(crate) text: String,
+    /// Variables that may hold it all the same.
+    #[serde(default)]
+    pub(crate) free: OneOrMany,
 }
 
 #[derive(Debug, Default, Deserialize)]

@@ -138,6 +138,20 @@ impl Template {
         slots
     }
 
+    /// Whether the template has this text by itself, outside of its variables' values.
+    pub(crate) fn has_literal(&self, text: &[u8]) -> bool {
+        fn has(parts: &[Part], text: &[u8]) -> bool {
+            parts.iter().any(|part| match part {
+                Part::Literal(found) => found.windows(text.len()).any(|window| window == text),
+                Part::Slot(Slot { variable: Variable::LineFeed, .. }) => text == b"\n",
+                Part::Slot(Slot { variable: Variable::Named(template), .. }) => has(&template.parts, text),
+                Part::Slot(_) => false,
+                Part::Optional(parts) => has(parts, text),
+            })
+        }
+        !text.is_empty() && has(&self.parts, text)
+    }
+
     /// The variable, if the template is nothing but one variable as it is.
     pub(crate) fn only_variable(&self) -> Option<&Variable> {
         match &self.parts[..] {

@@ -18,6 +18,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("loading/unknown-key", unknown_key),
         trial("loading/errors-point-at-their-place", errors_point_at_their_place),
         trial("loading/unsafe-records", unsafe_records),
+        trial("loading/joined-values-are-cut-in-one-way", joined_values_are_cut_in_one_way),
         trial("loading/own-schemes", own_schemes),
     ]
 }
@@ -196,12 +197,49 @@ fn unsafe_records() {
     refused(content, "content = \"{sig.t}.{body}\"", "needs a signature list");
     refused(content, "", "this kind needs `content`");
     refused("hash = \"sha256\"\n", "", "this kind needs `hash`");
+    let separated =
+        |separator: &str| format!("content = \"{{header.x-a}}.{{body}}\"\nseparator = {separator}");
+    refused(content, &separated("{ text = \":\" }"), "is not in `content`");
+    refused(content, &separated("{ text = \"\" }"), "is not in `content`");
+    refused(content, &separated("{ text = \".\", free = \"header.x-b\" }"), "but not in `content`");
     refused("id = \"{json:/id}\"", "id = \"{header.x-id}\"\nid_covered = true", "no scheme signs this id");
     refused(
         "[event]",
         "[event]\nid_form = { first = \"z-a\", rest = \"a\", bytes_max = 1 }",
         "wrong way round",
     );
+}
+
+/// Records whose signed values are joined without a separator: nothing could be refused, and nothing that the
+/// signature is not for anyway is decided by where they are cut.
+const JOINED_DIRECTLY: &[&str] = &["dropbox-sign", "mailgun", "mailgun-routes", "midtrans"];
+
+/// Values of a body are anybody's text: where several are signed as one, they have a separator that none of them but
+/// one may hold.
+fn joined_values_are_cut_in_one_way() {
+    let mut directly = Vec::new();
+    for provider in Registry::builtin().iter() {
+        let record: toml::Table = Registry::builtin().toml(provider.name()).unwrap().parse().unwrap();
+        for scheme in record["scheme"].as_array().unwrap() {
+            let contents: Vec<&str> = match scheme.get("content") {
+                Some(toml::Value::Array(contents)) => {
+                    contents.iter().filter_map(|text| text.as_str()).collect()
+                }
+                content => content.and_then(|text| text.as_str()).into_iter().collect(),
+            };
+            let values = |content: &&str| {
+                ["{json:", "{item:", "{form."]
+                    .iter()
+                    .map(|start| content.matches(start).count())
+                    .sum::<usize>()
+            };
+            if contents.iter().map(values).max().unwrap_or_default() > 1 && scheme.get("separator").is_none()
+            {
+                directly.push(provider.name());
+            }
+        }
+    }
+    assert_eq!(directly, JOINED_DIRECTLY);
 }
 
 fn own_schemes() {
