@@ -227,6 +227,13 @@ pub enum OpenError {
         /// The log.
         wal: PathBuf,
     },
+    /// The log was begun on another copy of the same store than the database. Nothing was written to either.
+    OtherCopy {
+        /// The database.
+        path: PathBuf,
+        /// The log.
+        wal: PathBuf,
+    },
     /// The folder lies on another machine.
     NetworkFileSystem {
         /// The folder.
@@ -300,7 +307,7 @@ impl OpenError {
             | Self::ForeignFolder { .. }
             | Self::OrphanedLog { .. }
             | Self::NoRoomForCopy { .. } => Some(StartStep::Format),
-            Self::ForeignLog { .. } => Some(StartStep::Log),
+            Self::ForeignLog { .. } | Self::OtherCopy { .. } => Some(StartStep::Log),
             Self::Setting { .. } => Some(StartStep::Settings),
             Self::Unfit { .. } => Some(StartStep::WriteProbe),
             Self::Damaged { step, .. } | Self::Io { step, .. } | Self::Database { step, .. } => *step,
@@ -338,6 +345,11 @@ impl OpenError {
             Self::ForeignLog { path, wal } => {
                 format!("the log `{}` belongs to another database than `{}`", wal.display(), path.display())
             }
+            Self::OtherCopy { path, wal } => format!(
+                "the log `{}` was begun on another copy of the same store than `{}`, an older or a newer one",
+                wal.display(),
+                path.display()
+            ),
             Self::NetworkFileSystem { path, kind } => format!(
                 "`{}` lies on a network file system ({kind}), where locks and syncs cannot be trusted",
                 path.display()
@@ -370,6 +382,10 @@ impl OpenError {
             Self::Changed { .. } => "run that build",
             Self::OrphanedLog { .. } => "put the database back, or move the log away",
             Self::ForeignLog { .. } => "put its own log beside the database, or restore a backup",
+            Self::OtherCopy { .. } => {
+                "put the database back that it goes with, or move it and `-shm` away, and what only that database and \
+                 its log have is not in this one"
+            }
             Self::NetworkFileSystem { .. } => "use a local disk",
             Self::Damaged { .. } => "run `hookstead store check`, or restore a backup",
             Self::NoRoomForCopy { .. } => {

@@ -12,6 +12,7 @@ use super::connect::{Target, WalCap};
 use super::create::beside;
 use super::files::wal_path;
 use super::open::{acquire, prepare_folder, sync_folders};
+use super::own_log::mark_as_copy;
 use super::read_only::open_read_only;
 use crate::backup::{BackupError, BackupPhase, BackupProgress, Step, checking, copy_file, io_error};
 use crate::fs::Fs;
@@ -49,7 +50,7 @@ pub(crate) fn copy(
     Ok(report)
 }
 
-/// Within one read transaction, so that writes that come meanwhile do not make it begin again.
+/// Within one read transaction, so that writes that come meanwhile do not make it begin again. The copy is marked as one.
 pub(super) fn copy_pages(source: &Target, to: &Path, step: Step<'_>) -> Result<(), BackupError> {
     let failed = |source: rusqlite::Error| BackupError::Database {
         doing: "copy the database".to_owned(),
@@ -83,6 +84,9 @@ pub(super) fn copy_pages(source: &Target, to: &Path, step: Step<'_>) -> Result<(
         }
     }
     drop(backup);
+    mark_as_copy(&copy)?;
+    // What the mark was written to is a log of the copy's own; a close says nothing of one that it could not empty.
+    copy.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).map_err(failed)?;
     copy.close().map_err(|(_, error)| failed(error))
 }
 

@@ -7,9 +7,10 @@ use super::create::{database_error, io_error};
 use super::files::wal_path;
 use super::migrations::MIGRATIONS;
 use super::open::{
-    check_library, damaged, is_ours, pending_identities, read_schema, refuse_damaged_log, refuse_foreign_log,
-    refuse_orphan, refused, spot_check, sync_folders,
+    check_library, damaged, is_ours, pending_identities, read_schema, refuse_damaged_log, refuse_orphan,
+    refused, spot_check, sync_folders,
 };
+use super::own_log::refuse_foreign_log;
 use crate::fs::Fs;
 use crate::lock::{self, Seen, lock_path};
 use crate::open::{OpenError, OpenOptions, random_key};
@@ -67,7 +68,7 @@ fn examine_ours(
     steps.say(read_schema(path, &reader)?);
     if !seen.is_alive() {
         steps.begin(StartStep::Log);
-        refuse_foreign_log(&target, &reader, &wal_path(path))?;
+        refuse_foreign_log(fs, &target, &reader, &wal_path(path))?;
     }
     // SQLite has read the log now; from here on a server may start.
     drop(seen);

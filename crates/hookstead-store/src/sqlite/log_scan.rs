@@ -117,6 +117,30 @@ pub(super) fn scan(fs: &dyn Fs, log: &Path, database: Option<&Path>) -> io::Resu
     Ok(Scan { committed: whole.committed, damage })
 }
 
+/// The first version of a page that SQLite would read from the log; `None`: it has none.
+pub(super) fn first_of(fs: &dyn Fs, log: &Path, page_number: u32) -> io::Result<Option<Vec<u8>>> {
+    let Some(facts) = fs.facts(log)? else { return Ok(None) };
+    let file = fs.open_read(log)?;
+    let mut header = [0; LOG_HEADER_BYTES];
+    let read = file.read_at(&mut header, 0)?;
+    let Some(header) = LogHeader::parse(&header).filter(|_| read == LOG_HEADER_BYTES) else {
+        return Ok(None);
+    };
+    let mut frames = Frames::new(file, header.page_bytes, facts.bytes);
+    let mut checksum = header.checksum;
+    for number in 1..=frames.count {
+        let frame = frames.get(number)?;
+        if !header.continues(frame, checksum) {
+            break;
+        }
+        if frame.page_number() == page_number {
+            return Ok(Some(frame.page().to_vec()));
+        }
+        checksum = frame.stored();
+    }
+    Ok(None)
+}
+
 /// The first thing that looks like a frame, in a log whose header says nothing.
 fn any_frame(frames: &mut Frames) -> io::Result<Option<u32>> {
     for number in 1..=frames.count {

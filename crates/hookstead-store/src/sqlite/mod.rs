@@ -36,6 +36,7 @@ mod log_format;
 mod log_scan;
 mod migrations;
 mod open;
+mod own_log;
 mod published;
 mod read_only;
 mod readers;

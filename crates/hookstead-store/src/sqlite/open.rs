@@ -27,6 +27,7 @@ use super::identities::{self, Pending};
 use super::ledger::{Ledger, count};
 use super::log_scan;
 use super::migrations::MIGRATIONS;
+use super::own_log::refuse_foreign_log;
 use super::published::Published;
 use super::readers::Readers;
 use super::row;
@@ -105,7 +106,7 @@ fn open_locked(
         let reader = target.reader().map_err(|error| database_error("read the database", error))?;
         steps.say(read_schema(path, &reader)?);
         steps.begin(StartStep::Log);
-        refuse_foreign_log(&target, &reader, &wal)?;
+        refuse_foreign_log(fs, &target, &reader, &wal)?;
         steps.begin(StartStep::Format);
         upgrade::keep_copy(&target, &reader, options)?;
     } else {
@@ -289,19 +290,6 @@ pub(super) fn refuse_damaged_log(fs: &dyn Fs, path: &Path, wal: &Path) -> Result
     }
 }
 
-/// SQLite takes whatever log lies beside a database for its own, and puts another one's pages into it. Each database has
-/// a key of its own, in a page that every filling of the log begins with.
-pub(super) fn refuse_foreign_log(target: &Target, reader: &Connection, wal: &Path) -> Result<(), OpenError> {
-    // A checkpoint that a power cut ended may leave a database that cannot be read without its log: then nothing is known.
-    let alone = target.without_log().map_err(reading("open the database without its log"));
-    let Ok(alone) = alone.and_then(|alone| key_bytes(&alone)) else { return Ok(()) };
-    let through = key_bytes(reader).map_err(|error| store_error("read the database", error))?;
-    if through == alone {
-        return Ok(());
-    }
-    Err(OpenError::ForeignLog { path: target.path.clone(), wal: wal.to_owned() })
-}
-
 /// Which schema the database has, in words, if it is one of ours.
 pub(super) fn read_schema(path: &Path, reader: &Connection) -> Result<String, OpenError> {
     let applied = schema::applied(reader, MIGRATIONS).map_err(|error| refused(path, error))?;
@@ -333,7 +321,7 @@ pub(super) fn identity_key(connection: &Connection) -> Result<IdentityKey, Store
     key_bytes(connection).map(|key| IdentityKey::from_bytes(&key))
 }
 
-fn key_bytes(connection: &Connection) -> Result<[u8; 32], StoreError> {
+pub(super) fn key_bytes(connection: &Connection) -> Result<[u8; 32], StoreError> {
     connection
         .query_row("SELECT identity_key FROM store", [], |row| row::bytes(row, 0))
         .map_err(reading("read the key of the identities"))

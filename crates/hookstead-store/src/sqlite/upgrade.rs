@@ -33,10 +33,11 @@ pub(super) fn keep_copy(
         return Ok(());
     }
     let fs = options.fs.as_ref();
-    check_room(target, reader, fs, options.free_bytes_min)?;
     let copy = beside(&target.path, &format!(".schema-{applied}"));
     let building = beside(&copy, ".new");
+    // What a copy that was cut short takes up is room for this one.
     remove_all(fs, &building)?;
+    check_room(target, reader, fs, options.free_bytes_min)?;
     let made = make(target, fs, &building, applied).and_then(|()| {
         fs.rename(&building, &copy).map_err(io_error("move into place", &copy))?;
         let folder = copy.parent().unwrap_or(Path::new("/"));

@@ -132,8 +132,16 @@ impl Writer {
     /// transaction there, in which damage cannot be told from a torn write; and that the next commit begins
     /// a new filling, with salts that no older frame has. Where that cannot be done now, the probe that
     /// follows does for the first of the two.
+    ///
+    /// A probe goes before it, so that a copy of the database that was made earlier is older than what the new filling
+    /// is begun on (see [`super::own_log`]).
     pub(super) fn empty_log(&mut self) -> Result<(), StoreError> {
         let connection = self.take_connection()?;
+        // On a full disk there is no room beyond the cap.
+        if frames_in_log(&connection)? >= self.target.wal.frames {
+            self.empty_log_of(&connection)?;
+        }
+        commit_probe(&connection)?;
         self.empty_log_of(&connection)?;
         self.connection = Some(connection);
         Ok(())

@@ -19,6 +19,7 @@ pub(crate) struct Faulty {
     pub(crate) rename: bool,
     /// No file can be evicted.
     pub(crate) evict: bool,
+    /// So many bytes are free, and what is removed becomes so.
     pub(crate) free: Option<Arc<AtomicU64>>,
     /// What the disk has of files of which the page cache shows more. It is seen once they were evicted.
     pub(crate) on_disk: Mutex<Vec<(PathBuf, Vec<u8>)>>,
@@ -50,7 +51,12 @@ impl Fs for Faulty {
         OsFs.hard_link(file, name)
     }
     fn remove(&self, file: &Path) -> io::Result<()> {
-        OsFs.remove(file)
+        let bytes = OsFs.facts(file)?.map_or(0, |facts| facts.bytes);
+        OsFs.remove(file)?;
+        if let Some(free) = &self.free {
+            free.fetch_add(bytes, Ordering::SeqCst);
+        }
+        Ok(())
     }
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {
         if self.sync_dir { Err(io::Error::other("EIO")) } else { OsFs.sync_dir(dir) }

@@ -4,16 +4,19 @@
 use std::fs;
 use std::sync::Arc;
 
-use hookstead_core::{Body, BodySelector, EventSelector, Store};
-use hookstead_store::{OpenError, OpenOptions, StartStep, Verdict, examine, open};
+use hookstead_core::{Body, BodySelector, EventSelector, Outcome, Store};
+use hookstead_store::{OpenError, OpenOptions, StartStep, Verdict, backup, examine, open};
 
 use crate::backend::{Folder, OPENED_AT, options};
 use crate::case::cases;
 use crate::damaged_log::on_disk;
+use crate::fixtures::copy;
 use crate::scene::{accept, events, identity, problems, register};
 
 cases!("foreign_log":
     a_log_of_another_store_is_refused_and_not_touched,
+    a_log_beside_another_copy_of_its_store_is_refused_and_not_touched,
+    a_killed_store_is_never_taken_for_another_copy_of_itself,
     a_log_that_goes_with_its_database_is_taken_whatever_its_path,
     a_database_that_was_cut_short_is_refused_or_named,
 );
@@ -48,15 +51,107 @@ fn folder_of(database: &[u8], log: &[u8]) -> Folder {
 fn a_log_of_another_store_is_refused_and_not_touched() {
     for stopped in [true, false] {
         let ((database, _), (_, log)) = (files("ours", stopped), files("theirs", stopped));
-        let folder = folder_of(&database, &log);
-        let refused = open(&folder.url(), &options(), OPENED_AT).expect_err("it is refused");
+        let refused = check_refused("theirs", &folder_of(&database, &log));
         assert!(matches!(refused, OpenError::ForeignLog { .. }), "{refused}");
-        assert!(refused.to_string().contains("events.db-wal"), "{refused}");
-        let found = examine(&folder.url(), &options());
-        let failed = found.iter().find(|finding| finding.verdict == Verdict::Failed);
-        let told = failed.map(|finding| (finding.name.as_str(), finding.words.clone()));
-        assert_eq!(told, Some((StartStep::Log.as_str(), refused.reason())), "a look finds it too: {found:?}");
-        assert!(on_disk(&folder) == (database, log), "database or log was written to");
+    }
+}
+
+/// Expects that a start refuses the log, that a look says the same, and that neither has written to anything.
+fn check_refused(what: &str, folder: &Folder) -> OpenError {
+    let before = on_disk(folder);
+    let refused = match open(&folder.url(), &options(), OPENED_AT) {
+        Ok(opened) => panic!("{what}: it opens, with {} events", events(&opened.store).len()),
+        Err(refused) => refused,
+    };
+    assert!(refused.to_string().contains("events.db-wal"), "{what}: {refused}");
+    let found = examine(&folder.url(), &options());
+    let failed = found.iter().find(|finding| finding.verdict == Verdict::Failed);
+    let told = failed.map(|finding| (finding.name.as_str(), finding.words.clone()));
+    assert_eq!(
+        told,
+        Some((StartStep::Log.as_str(), refused.reason())),
+        "{what}: a look finds it too: {found:?}"
+    );
+    assert!(on_disk(folder) == before, "{what}: database or log was written to");
+    refused
+}
+
+/// Accepts events; how many decides whether the log is still in the filling that it was in.
+fn go_on(store: &Arc<dyn Store>, prefix: &str, count: usize) {
+    for n in 0..count {
+        assert_eq!(accept(store, &format!("{prefix}_{n}"), &body(n)), Outcome::Stored);
+    }
+}
+
+/// A log is put beside a copy: `copied` makes one of a store and leaves the store killed, after so many more events.
+fn check_copy(what: &str, copied: impl Fn(&Folder, usize) -> (Vec<u8>, Folder)) {
+    for events in [0, 1, 3, EVENTS] {
+        let folder = Folder::new();
+        let (copy, killed) = copied(&folder, events);
+        let (_, log) = on_disk(&killed);
+        let refused = check_refused(&format!("{what}, {events} events later"), &folder_of(&copy, &log));
+        assert!(matches!(refused, OpenError::OtherCopy { .. }), "{what}: {refused}");
+        // Each by itself is sound.
+        assert_eq!(problems(&killed.open().store), [] as [&str; 0], "{what}: the store that was killed");
+        assert_eq!(problems(&folder_of(&copy, &[]).open().store), [] as [&str; 0], "{what}: the copy");
+    }
+}
+
+fn a_log_beside_another_copy_of_its_store_is_refused_and_not_touched() {
+    for kept in ["events.db.schema-1", "events.db.before"] {
+        check_copy(kept, |folder, events| {
+            copy("sqlite-schema-1", &folder.path(""));
+            fs::copy(folder.database(), folder.path("events.db.before")).expect("it can be copied");
+            let store = folder.open().store;
+            go_on(&store, "later", events);
+            (fs::read(folder.path(kept)).expect("it was kept"), folder.as_after_a_kill())
+        });
+    }
+    check_copy("a backup's database", |folder, events| {
+        let store = folder.open().store;
+        register(&store);
+        go_on(&store, "before", 3);
+        let to = folder.path("backup");
+        backup(&folder.url(), &to, &options(), OPENED_AT, &mut |_| ()).expect("it is made");
+        go_on(&store, "later", events);
+        (fs::read(to.join("store/hookstead.db")).expect("it is there"), folder.as_after_a_kill())
+    });
+    check_copy("a copy made at rest", |folder, events| {
+        let store = folder.open().store;
+        register(&store);
+        go_on(&store, "before", 3);
+        store.close(OPENED_AT).expect("it closes");
+        drop(store);
+        let kept = fs::read(folder.database()).expect("it is there");
+        let store = folder.open().store;
+        go_on(&store, "later", events);
+        (kept, folder.as_after_a_kill())
+    });
+    check_copy("the database of a later start", |folder, events| {
+        let store = folder.open().store;
+        register(&store);
+        go_on(&store, "before", events);
+        let killed = folder.as_after_a_kill();
+        let later = killed.as_after_a_kill();
+        later.open().store.close(OPENED_AT).expect("it closes");
+        (fs::read(later.database()).expect("it is there"), killed)
+    });
+}
+
+/// After every third event, over several fillings of the log, and again after each start from that.
+fn a_killed_store_is_never_taken_for_another_copy_of_itself() {
+    let folder = Folder::new();
+    let store = folder.open().store;
+    register(&store);
+    for n in 0..EVENTS {
+        accept(&store, &format!("evt_{n}"), &body(n));
+        if n % 3 > 0 {
+            continue;
+        }
+        let killed = folder.as_after_a_kill();
+        drop(killed.open());
+        let again = killed.as_after_a_kill();
+        assert_eq!(events(&again.open().store).len(), n + 1);
     }
 }
 

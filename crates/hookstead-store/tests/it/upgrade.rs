@@ -24,6 +24,7 @@ cases!("upgrade":
     without_a_durable_copy_nothing_is_changed,
     a_damaged_database_is_not_brought_to_a_newer_schema,
     what_is_left_of_a_copy_that_was_cut_short_is_no_obstacle,
+    what_is_left_of_a_copy_is_room_for_the_next,
 );
 
 /// How many events the fixture has.
@@ -62,10 +63,18 @@ fn an_older_database_is_copied_before_its_schema_changes() {
     assert_eq!(names(&folder), ["events.db.schema-1"]);
     let kept = folder.path("events.db.schema-1");
     assert_eq!(std::fs::metadata(&kept).expect("it is there").permissions().mode() & 0o777, 0o600);
-    // Page 1 has counters of the file's own; all others are the same bytes.
-    let copied = std::fs::read(&kept).expect("it is there");
-    assert!(copied.len() == before.len() && copied[8192..] == before[8192..], "the copy is another database");
     let raw = Connection::open(&kept).expect("anybody can open it");
+    // Page 1 has counters of the file's own, and that of `store` the copy's mark; all others are the same bytes.
+    let sql = "SELECT rootpage FROM sqlite_schema WHERE name = 'store'";
+    let marked: u32 = raw.query_row(sql, [], |row| row.get(0)).expect("it reads");
+    let copied = std::fs::read(&kept).expect("it is there");
+    let pages = (1..).zip(copied.chunks(8192).zip(before.chunks(8192)));
+    let other: Vec<_> =
+        pages.filter(|(_, (copied, before))| copied != before).map(|(number, _)| number).collect();
+    assert!(
+        copied.len() == before.len() && other.iter().all(|number| [1, marked].contains(number)),
+        "the copy is another database: {other:?}"
+    );
     let count: i64 = raw.query_row("SELECT count(*) FROM events", [], |row| row.get(0)).expect("it reads");
     assert_eq!((schema(&kept), count), (1, EVENTS));
 }
@@ -167,4 +176,18 @@ fn what_is_left_of_a_copy_that_was_cut_short_is_no_obstacle() {
     folder.open().store.close(OPENED_AT).expect("it closes");
     assert_eq!(names(&folder), ["events.db.schema-1"]);
     assert_eq!(schema(&folder.path("events.db.schema-1")), 1);
+}
+
+/// A disk that is full of it: each of its files makes the room, whichever was left.
+fn what_is_left_of_a_copy_is_room_for_the_next() {
+    for left in ["events.db.schema-1.new", "events.db.schema-1.new-wal", "events.db.schema-1.new-journal"] {
+        let folder = older();
+        let bytes = std::fs::metadata(folder.database()).expect("it is there").len();
+        std::fs::write(folder.path(left), vec![1; 50_000]).expect("it can be written");
+        let free = Some(Arc::new(AtomicU64::new(bytes - 50_000)));
+        let fs = Arc::new(Faulty { free, ..Faulty::default() });
+        let full = OpenOptions { fs, free_bytes_min: 0, ..options() };
+        open(&folder.url(), &full, OPENED_AT).expect("there is room when the leftover is gone");
+        assert_eq!(names(&folder), ["events.db.schema-1"], "{left}");
+    }
 }
