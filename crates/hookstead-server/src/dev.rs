@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use hookstead::verify::{ChosenBy, IdentityRule, Provider, Registry, Secret};
+use hookstead::verify::{ChosenBy, IdentityRule, Provider, Registry, Secret, SecretCoding};
 use hookstead::{OnConflict, SourceName};
 
 use crate::config::{Environment, SecretReference, SourceConfig};
@@ -111,7 +111,7 @@ pub(crate) fn sources(
             name,
             provider: provider.clone(),
             secrets: vec![secret],
-            secret_references: vec![reference],
+            secret_entries: vec![reference.into()],
             conf: BTreeMap::new(),
             keys: BTreeMap::new(),
             tolerance_s: None,
@@ -146,6 +146,15 @@ fn providers() -> impl Iterator<Item = &'static Arc<Provider>> {
 ///
 /// The system gives no random numbers, or no form of secret that can be made up fits the provider.
 pub fn make(provider: &Provider) -> io::Result<String> {
+    make_read_as(provider, None)
+}
+
+/// The same for a secret whose key is read in this way, where it is not the record's.
+///
+/// # Errors
+///
+/// Those of [`make`].
+pub fn make_read_as(provider: &Provider, coding: Option<SecretCoding>) -> io::Result<String> {
     let facts = provider.secret();
     let bytes = random(facts.bytes_min.max(SECRET_BYTES))?;
     let hexadecimal = format!("{}{}", facts.prefix, hex::encode(&bytes));
@@ -157,7 +166,8 @@ pub fn make(provider: &Provider) -> io::Result<String> {
         Some(ChosenBy::Provider) | None => [base64, hexadecimal, user_and_password],
     };
     let fits = |form: &String| {
-        Secret::new(form.as_bytes()).is_ok_and(|secret| provider.check_secret(&secret).is_ok())
+        let secret = Secret::new(form.as_bytes()).map(|secret| secret.decoded_as(coding));
+        secret.is_ok_and(|secret| provider.check_secret(&secret).is_ok())
     };
     let form = forms.into_iter().find(fits);
     form.ok_or_else(|| io::Error::other(format!("no form of secret fits `{}`", provider.name())))

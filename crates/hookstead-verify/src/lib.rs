@@ -89,7 +89,7 @@ pub use record::ProviderError;
 pub use registry::Registry;
 pub use request::{Headers, Request};
 pub use scheme::CANDIDATES_MAX;
-pub use secret::{SECRET_BYTES_MAX, SECRET_BYTES_MIN, Secret, SecretError};
+pub use secret::{SECRET_BYTES_MAX, SECRET_BYTES_MIN, Secret, SecretCoding, SecretError};
 pub use sign::{SignError, SignRequest, SignedRequest};
 pub use spec::{SchemeSpec, SpecError};
 pub use template::{Template, TemplateError};

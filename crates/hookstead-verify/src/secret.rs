@@ -18,7 +18,41 @@ const HINTED_CHARACTERS_MIN: usize = 12;
 
 /// One secret of a source: wiped on drop, redacted in `Debug`.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Secret(Zeroizing<Vec<u8>>);
+pub struct Secret {
+    text: Zeroizing<Vec<u8>>,
+    decode: Option<SecretCoding>,
+}
+
+/// How a key is read from the text of one secret, in the words of a record's `key.decode`. For a provider that changed
+/// how its keys are made, so that older and newer secrets of one source are read in different ways.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SecretCoding {
+    /// `utf8`: the bytes of the whole text, with whatever the record strips from its secrets.
+    Utf8,
+    /// `base64`: what is left after the record's prefixes were stripped, decoded; padding may be missing.
+    Base64,
+    /// `hex`: the same, from hex digits.
+    Hex,
+}
+
+impl SecretCoding {
+    /// Every coding.
+    pub const ALL: [Self; 3] = [Self::Utf8, Self::Base64, Self::Hex];
+
+    /// Its word in records and in the configuration.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Utf8 => "utf8",
+            Self::Base64 => "base64",
+            Self::Hex => "hex",
+        }
+    }
+
+    /// The coding of a word; `None` for any other text.
+    pub fn from_word(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|coding| coding.word() == word)
+    }
+}
 
 /// Why a text is refused as a secret, and what to do about it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -58,6 +92,9 @@ pub enum SecretError {
     /// The record wants a coding in which the text is not written.
     #[error("the secret is not {0}")]
     Undecodable(&'static str),
+    /// A coding is named for a secret that is sent as it is, or that is a public key.
+    #[error("the secret has a coding, and this provider's secrets are not decoded")]
+    UselessCoding,
     /// The record wants a form such as `user:password`.
     #[error("the secret is not of the form `{0}`")]
     Form(&'static str),
@@ -81,6 +118,7 @@ impl SecretError {
                     .into()
             }
             Self::Undecodable(coding) => format!("copy it again, whole and unchanged: it has to be {coding}"),
+            Self::UselessCoding => "remove `decode` beside it".into(),
             Self::Form(form) => format!("write it as `{form}`"),
         }
     }
@@ -119,14 +157,26 @@ impl Secret {
     pub fn new(bytes: impl Into<Vec<u8>>) -> Result<Self, SecretError> {
         let bytes = Zeroizing::new(bytes.into());
         check(&bytes)?;
-        Ok(Self(bytes))
+        Ok(Self { text: bytes, decode: None })
+    }
+
+    /// The same text, from which the key is read in this way; `None`: as the provider's record says. Whether the text
+    /// is of this coding, and whether the provider has keys that are decoded, is checked where its length is.
+    #[must_use]
+    pub fn decoded_as(self, coding: Option<SecretCoding>) -> Self {
+        Self { decode: coding, ..self }
+    }
+
+    /// How the key is read, where that was said beside the secret.
+    pub fn coding(&self) -> Option<SecretCoding> {
+        self.decode
     }
 
     /// The last four characters, for people who compare them with the provider's page; only `…` when so much
     /// would be a noticeable part of the secret.
     pub fn hint(&self) -> String {
-        let text = String::from_utf8_lossy(&self.0);
-        if self.0.starts_with(PEM_START) {
+        let text = String::from_utf8_lossy(&self.text);
+        if self.text.starts_with(PEM_START) {
             return "…PEM".to_owned();
         }
         let length = text.chars().count();
@@ -138,7 +188,7 @@ impl Secret {
 
     /// The bytes themselves.
     pub fn expose(&self) -> &[u8] {
-        &self.0
+        &self.text
     }
 }
 

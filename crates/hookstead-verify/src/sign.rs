@@ -279,10 +279,10 @@ fn signature(
     let part = |fault: Fault| SignError::Part(fault.part);
     let exposed = secret.expose();
     Ok(match scheme {
-        Scheme::Hmac(scheme) => scheme.sign(&scheme.derive(exposed)?, context).map_err(part)?,
-        Scheme::Hash(scheme) => scheme.sign(&scheme.derive(exposed)?, context).map_err(part)?,
+        Scheme::Hmac(scheme) => scheme.sign(&scheme.derive(secret)?, context).map_err(part)?,
+        Scheme::Hash(scheme) => scheme.sign(&scheme.derive(secret)?, context).map_err(part)?,
         Scheme::Token(scheme) => {
-            scheme.derive(exposed)?;
+            scheme.derive(secret)?;
             exposed.to_vec()
         }
         Scheme::Basic(scheme) => {
@@ -294,7 +294,7 @@ fn signature(
         }
         Scheme::Jwt(scheme) => {
             let now_s = request.now_unix_micros.div_euclid(1_000_000);
-            let token = scheme.sign(exposed, request.event_id, now_s, context).map_err(part)?;
+            let token = scheme.sign(secret, request.event_id, now_s, context).map_err(part)?;
             token.ok_or(SignError::NoPrivateKey)?
         }
         Scheme::None => Vec::new(),

@@ -85,6 +85,52 @@ fn a_secret_is_rotated_with_an_overlap() {
     assert_eq!(server.admin().events().len(), 2);
 }
 
+#[test]
+fn a_coding_stays_beside_its_secret() {
+    let mut terminal = terminal();
+    terminal.set("TEXT", "whsec_aG9va3N0ZWFkLWEta2V5LW9mLTMyLWJ5dGVzLi4u");
+    terminal.ok(&[
+        "sources",
+        "add",
+        "sw",
+        "--provider",
+        "standardwebhooks",
+        "--env",
+        "TEXT",
+        "--decode",
+        "utf8",
+    ]);
+    let secrets = || {
+        let listed = terminal.ok(&["sources", "list", "--json"]).json();
+        let listed =
+            listed.as_array().expect("a list").iter().find(|source| source["source"] == "sw").cloned();
+        listed.expect("the source")["secrets"].clone()
+    };
+    let utf8 = "{ env = \"TEXT\", decode = \"utf8\" }";
+    assert_eq!(secrets(), json!([utf8]));
+    assert!(terminal.ok(&["config", "show"]).stdout.contains(utf8));
+
+    let rotated = ["sources", "rotate", "sw", "--add", "--env", "TEXT", "--decode", "base64", "--json"];
+    let base64 = "{ env = \"TEXT\", decode = \"base64\" }";
+    assert_eq!(terminal.ok(&rotated).json()["secrets"], json!([base64, utf8]));
+    assert_eq!(secrets(), json!([base64, utf8]));
+    // Without a word for it, the new secret is read like the first of the old ones.
+    terminal.ok(&["sources", "rotate", "sw", "--generate", "made"]);
+    let made = terminal.path("made").display().to_string();
+    assert_eq!(secrets(), json!([format!("{{ file = {made:?}, decode = \"base64\" }}")]));
+
+    let before = file(&terminal);
+    let ran = terminal.ends(&["sources", "rotate", "sw", "--env", "TEXT", "--decode", "hex"], 5);
+    assert!(ran.stderr.contains("hex digits"), "{ran:?}");
+    let ran = terminal.ends(&["sources", "rotate", "sw", "--env", "TEXT", "--decode", "literal"], 2);
+    assert!(ran.stderr.contains("utf8, base64, hex"), "{ran:?}");
+    let replaced =
+        piped(&terminal, &["sources", "secret", "sw", "--stdin"], "whsec_no*base64*in*it*at*all*0123456789");
+    assert_eq!(replaced.status.code(), Some(5));
+    piped(&terminal, &["sources", "secret", "sw", "--stdin"], "aG9va3N0ZWFkLWEta2V5LW9mLTMyLWJ5dGVzLi4u");
+    assert_eq!(file(&terminal), before);
+}
+
 /// What a pasted secret is told from in everything that is printed.
 const PASTED: &str = "a-pasted-secret-0123456789";
 

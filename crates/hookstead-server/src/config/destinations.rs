@@ -156,7 +156,7 @@ fn destination(
     if let DestinationKind::Push(push) = &mut kind {
         push.secrets = secrets?;
     }
-    let secret_references = found.into_iter().map(|found| found.reference).collect();
+    let secret_references = found.into_iter().map(|found| found.entry.reference).collect();
     Some(DestinationConfig { name, kind, options, secret_references })
 }
 
@@ -215,6 +215,11 @@ fn secrets(section: &Section<'_>, found: &[FoundSecret]) -> Option<Vec<SigningSe
         return None;
     }
     let read = |found: &FoundSecret| {
+        if found.entry.decode.is_some() {
+            let what = "the secrets of a destination are all read in one way";
+            section.findings.at(&found.span, &section.key("secret"), what, "remove `decode` beside it");
+            return None;
+        }
         let text = String::from_utf8_lossy(found.secret.expose());
         match SigningSecret::parse(&text) {
             Ok(secret) => Some(secret),

@@ -129,8 +129,8 @@ pub const KEYS: &[Key] = &[
     example(
         "sources.*",
         "secrets",
-        "[{ env = \"NEW\" }, { env = \"OLD\" }]",
-        "several secrets, any of which may have signed",
+        "[{ env = \"NEW\" }, { env = \"OLD\", decode = \"utf8\" }]",
+        "several, any of which may have signed; decode: how a key is read from one, if not as the record says",
     ),
     example(
         "sources.*",

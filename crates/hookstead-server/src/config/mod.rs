@@ -21,7 +21,7 @@ pub use destinations::DestinationConfig;
 pub use environment::{ConfigSource, DEV_DESTINATIONS_FILE, Environment, FILE_NAME, Overrides, VARIABLES};
 pub use keys::{KEYS, Key};
 pub use problem::{ConfigErrors, ConfigProblem, Place};
-pub use secret::SecretReference;
+pub use secret::{SecretEntry, SecretReference};
 pub use settings::{
     Config, LimitsConfig, Mode, ObservabilityConfig, Origin, ProxyHeader, RateLimit, ServerConfig,
     StoreConfig, source_url,

@@ -9,15 +9,18 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use hookstead_verify::{SECRET_BYTES_MAX, Secret};
+use hookstead_verify::{SECRET_BYTES_MAX, Secret, SecretCoding};
 use toml::Spanned;
-use toml::de::{DeTable, DeValue};
+use toml::de::{DeString, DeTable, DeValue};
 
 use super::environment::Environment;
 use super::keys::KEYS;
 use super::reader::{Section, kind};
 
 const FORMS: &str = "write { env = \"NAME\" }, { file = \"/path\" } or { credential = \"NAME\" }";
+
+/// The key beside a reference that says how the key is read from the secret.
+const DECODE: &str = "decode";
 
 /// The keys of a source whose texts are no secrets, even where they are wrong.
 const HARMLESS: [&str; 12] = [
@@ -86,9 +89,9 @@ fn suspects_of_table(value: &Spanned<DeValue<'_>>, harmless: &[&str], found: &mu
             (key, _) if harmless.contains(&key) => {}
             // An address is shown, unless a password or a token may stand in it.
             ("push", DeValue::String(url)) if !url.contains(['@', '?']) => {}
-            (_, DeValue::Table(_)) if reference(value.get_ref()).is_ok() => {}
+            (_, DeValue::Table(_)) if entry(value).is_ok() => {}
             (_, DeValue::Array(items)) => {
-                let wrong = items.iter().filter(|item| reference(item.get_ref()).is_err());
+                let wrong = items.iter().filter(|item| entry(item).is_err());
                 wrong.for_each(|item| texts(item, found));
             }
             _ => texts(value, found),
@@ -146,10 +149,40 @@ impl fmt::Display for SecretReference {
     }
 }
 
+/// A secret as it is written in a source: where it is kept, and how its key is read where that is said.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SecretEntry {
+    /// Where it is kept.
+    pub reference: SecretReference,
+    /// How its key is read from its text, instead of as the provider's record says.
+    pub decode: Option<SecretCoding>,
+}
+
+impl From<SecretReference> for SecretEntry {
+    /// Read as the provider's record says.
+    fn from(reference: SecretReference) -> Self {
+        Self { reference, decode: None }
+    }
+}
+
+impl fmt::Display for SecretEntry {
+    /// As in the file.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let reference = self.reference.to_string();
+        match self.decode {
+            None => f.write_str(&reference),
+            Some(coding) => {
+                let open = reference.strip_suffix(" }").unwrap_or(&reference);
+                write!(f, "{open}, decode = {:?} }}", coding.word())
+            }
+        }
+    }
+}
+
 /// A secret, where it came from, and where that is written.
 #[derive(Clone, Debug)]
 pub(crate) struct FoundSecret {
-    pub(crate) reference: SecretReference,
+    pub(crate) entry: SecretEntry,
     pub(crate) secret: Secret,
     pub(crate) span: Range<usize>,
 }
@@ -165,10 +198,12 @@ pub(crate) struct Lookup<'a> {
 struct Fault {
     what: String,
     fix: String,
+    /// Where it is, if that is only a part of the reference.
+    span: Option<Range<usize>>,
 }
 
 fn fault(what: impl Into<String>, fix: impl Into<String>) -> Fault {
-    Fault { what: what.into(), fix: fix.into() }
+    Fault { what: what.into(), fix: fix.into(), span: None }
 }
 
 impl Lookup<'_> {
@@ -207,14 +242,15 @@ impl Lookup<'_> {
     }
 
     fn secret(&self, section: &Section<'_>, value: &Spanned<DeValue<'_>>) -> Option<FoundSecret> {
-        let result = reference(value.get_ref()).and_then(|reference| {
-            let secret = self.resolve(&reference)?;
-            Ok(FoundSecret { reference, secret, span: value.span() })
+        let result = entry(value).and_then(|entry| {
+            let secret = self.resolve(&entry.reference)?.decoded_as(entry.decode);
+            Ok(FoundSecret { entry, secret, span: value.span() })
         });
         match result {
             Ok(found) => Some(found),
-            Err(Fault { what, fix }) => {
-                section.findings.at(&value.span(), &section.key("secret"), what, fix);
+            Err(Fault { what, fix, span }) => {
+                let span = span.unwrap_or_else(|| value.span());
+                section.findings.at(&span, &section.key("secret"), what, fix);
                 None
             }
         }
@@ -235,8 +271,10 @@ impl Lookup<'_> {
             let text = std::str::from_utf8(secret.expose()).map(str::to_owned);
             text.map_err(|_| fault("this is no text", ""))
         });
-        text.map_err(|Fault { what, fix }| section.findings.at(&value.span(), &section.key(name), what, fix))
-            .ok()
+        text.map_err(|Fault { what, fix, .. }| {
+            section.findings.at(&value.span(), &section.key(name), what, fix);
+        })
+        .ok()
     }
 
     fn resolve(&self, reference: &SecretReference) -> Result<Secret, Fault> {
@@ -275,7 +313,34 @@ fn reference(value: &DeValue<'_>) -> Result<SecretReference, Fault> {
             return Err(fault(format!("expected a reference to a secret, found {}", kind(other)), FORMS));
         }
     };
-    let mut entries = table.iter();
+    place(table.iter())
+}
+
+/// A reference, and beside it how the key is read from what is there.
+fn entry(value: &Spanned<DeValue<'_>>) -> Result<SecretEntry, Fault> {
+    let DeValue::Table(table) = value.get_ref() else {
+        return reference(value.get_ref()).map(SecretEntry::from);
+    };
+    let reference = place(table.iter().filter(|(key, _)| key.get_ref() != DECODE))?;
+    let decode = table.get(DECODE).map(coding).transpose()?;
+    Ok(SecretEntry { reference, decode })
+}
+
+/// The word is not repeated: it may be a secret that was put in the wrong place.
+fn coding(value: &Spanned<DeValue<'_>>) -> Result<SecretCoding, Fault> {
+    let coding = value.get_ref().as_str().and_then(SecretCoding::from_word);
+    coding.ok_or_else(|| {
+        let words = SecretCoding::ALL.map(|coding| format!("{:?}", coding.word())).join(", ");
+        let fix = format!("write one of {words}, or leave it out: then the provider's record says it");
+        let what = "this is no way to read a key from a secret";
+        Fault { span: Some(value.span()), ..fault(what, fix) }
+    })
+}
+
+/// The one place that is named.
+fn place<'t, 'd: 't>(
+    mut entries: impl Iterator<Item = (&'t Spanned<DeString<'d>>, &'t Spanned<DeValue<'d>>)>,
+) -> Result<SecretReference, Fault> {
     let (Some((key, value)), None) = (entries.next(), entries.next()) else {
         return Err(fault("a reference names one place", FORMS));
     };

@@ -8,7 +8,6 @@ use hookstead::OnConflict;
 use hookstead::core::BodyReuse;
 use hookstead::verify::IdentityRule;
 
-use super::SecretReference;
 use super::keys::KEYS;
 use super::settings::{Config, Origin};
 use super::units::{format_duration, format_size};
@@ -129,7 +128,7 @@ impl Config {
     }
 
     fn show_source(&self, source: &super::SourceConfig) -> Vec<ShownKey> {
-        let secrets = secrets(&source.secret_references);
+        let secrets = secrets(&source.secret_entries);
         let tolerance = source.tolerance_s.map(|seconds| Duration::from_secs(seconds.into()));
         let quoted = |text: &str| format!("{text:?}");
         let entries = [
@@ -162,9 +161,8 @@ fn texts(values: &[impl ToString]) -> Vec<String> {
 }
 
 /// Where secrets are kept, as in the file.
-pub(super) fn secrets(references: &[SecretReference]) -> Option<(&'static str, String)> {
-    let references: Vec<String> = references.iter().map(ToString::to_string).collect();
-    match references.as_slice() {
+pub(super) fn secrets(references: &[impl ToString]) -> Option<(&'static str, String)> {
+    match texts(references).as_slice() {
         [] => None,
         [one] => Some(("secret", one.clone())),
         several => Some(("secrets", format!("[{}]", several.join(", ")))),

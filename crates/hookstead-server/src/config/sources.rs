@@ -17,7 +17,7 @@ use super::conf;
 use super::keys::{SCHEME_KEYS, names};
 use super::problem::did_you_mean;
 use super::reader::Section;
-use super::secret::{FoundSecret, Lookup, SecretReference};
+use super::secret::{FoundSecret, Lookup, SecretEntry};
 use super::settings::RateLimit;
 use super::values::rate;
 use crate::given_keys::GivenKeys;
@@ -35,8 +35,8 @@ pub struct SourceConfig {
     pub provider: Arc<Provider>,
     /// The secrets; any of them may have signed.
     pub secrets: Vec<Secret>,
-    /// Where the secrets are kept, in the same order.
-    pub secret_references: Vec<SecretReference>,
+    /// Where the secrets are kept and how they are read, in the same order.
+    pub secret_entries: Vec<SecretEntry>,
     /// What the provider's record asks for beside secrets.
     pub conf: BTreeMap<String, String>,
     /// Public keys by their ids, for a provider that shows them only to its customers.
@@ -108,7 +108,7 @@ fn source(name: SourceName, section: &Section<'_>, surroundings: &Surroundings<'
     let source = SourceConfig {
         name,
         secrets: found.iter().map(|found| found.secret.clone()).collect(),
-        secret_references: found.iter().map(|found| found.reference.clone()).collect(),
+        secret_entries: found.iter().map(|found| found.entry.clone()).collect(),
         conf,
         keys,
         tolerance_s: tolerance.and_then(|at| u32::try_from(at.value.as_secs()).ok()),

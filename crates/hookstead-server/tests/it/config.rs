@@ -12,7 +12,7 @@ use hookstead_server::config::{
 };
 use tempfile::TempDir;
 
-const VARIABLES: [(&str, &str); 9] = [
+const VARIABLES: [(&str, &str); 10] = [
     ("HOME", "/home/a"),
     ("STRIPE", "whsec_c2VjcmV0IG9mIHRoZSB0ZXN0cw"),
     ("GITHUB", "canary-8d2f1e0c-secret-of-the-tests"),
@@ -21,6 +21,7 @@ const VARIABLES: [(&str, &str); 9] = [
     ("BLANK", "canary-8d2f1e0c-secret-of-the-tests\n"),
     ("API_KEY", "lin_api_canary-8d2f1e0c"),
     ("SHORT", "short"),
+    ("STANDARD", "whsec_aG9va3N0ZWFkLWEta2V5LW9mLTMyLWJ5dGVzLi4u"),
     ("WITH_QUOTES", "\"canary-8d2f1e0c\""),
 ];
 

@@ -64,6 +64,15 @@ impl Scheme {
         }
     }
 
+    /// Whether a key is made from the secret's text, so that there are ways to read one from it.
+    fn decodes_secret(&self) -> bool {
+        match self {
+            Self::Hmac(_) | Self::Hash(_) => true,
+            Self::Jwt(scheme) => scheme.key.is_none(),
+            Self::Asymmetric(_) | Self::Token(_) | Self::Basic(_) | Self::None => false,
+        }
+    }
+
     /// Where the keys are that the provider publishes, if it does.
     pub(crate) fn key_finder(&self) -> Option<&KeyFinder> {
         let rule = match self {
@@ -79,14 +88,16 @@ impl Scheme {
 
     /// The key for a secret; none if the scheme takes none.
     pub(crate) fn derive(&self, secret: &Secret) -> Result<Option<Key>, SecretError> {
-        let secret = secret.expose();
+        if secret.coding().is_some() && !self.decodes_secret() {
+            return Err(SecretError::UselessCoding);
+        }
         match self {
             Self::Hmac(scheme) => scheme.derive(secret).map(|key| Some(Key::Hmac(Box::new(key)))),
             Self::Hash(scheme) => scheme.derive(secret).map(|key| Some(Key::Secret(key))),
-            Self::Asymmetric(scheme) => scheme.key.derive(secret).map(|key| key.map(Key::Public)),
+            Self::Asymmetric(scheme) => scheme.key.derive(secret.expose()).map(|key| key.map(Key::Public)),
             Self::Jwt(scheme) => scheme.derive(secret),
             Self::Token(scheme) => scheme.derive(secret).map(|key| Some(Key::Token(key))),
-            Self::Basic(scheme) => scheme.derive(secret).map(|key| Some(Key::Token(key))),
+            Self::Basic(scheme) => scheme.derive(secret.expose()).map(|key| Some(Key::Token(key))),
             Self::None => Ok(None),
         }
     }

@@ -6,7 +6,7 @@ use aws_lc_rs::digest;
 use zeroize::Zeroizing;
 
 use super::{Hash, KeyRule, Match, Signed};
-use crate::secret::SecretError;
+use crate::secret::{Secret, SecretError};
 use crate::template::{Context, Pieces};
 use crate::verdict::{Fault, Reason};
 
@@ -19,7 +19,7 @@ pub(crate) struct Hashed {
 }
 
 impl Hashed {
-    pub(crate) fn derive(&self, secret: &[u8]) -> Result<Zeroizing<Vec<u8>>, SecretError> {
+    pub(crate) fn derive(&self, secret: &Secret) -> Result<Zeroizing<Vec<u8>>, SecretError> {
         self.key.derive(secret)
     }
 

@@ -5,7 +5,7 @@ use aws_lc_rs::{digest, hmac};
 use serde::Deserialize;
 
 use super::{KeyRule, Match, Signed};
-use crate::secret::SecretError;
+use crate::secret::{Secret, SecretError};
 use crate::template::{Context, Pieces};
 use crate::verdict::Fault;
 
@@ -46,7 +46,7 @@ pub(crate) struct Hmac {
 
 impl Hmac {
     /// The state of the hash after the key: made once a secret.
-    pub(crate) fn derive(&self, secret: &[u8]) -> Result<hmac::Key, SecretError> {
+    pub(crate) fn derive(&self, secret: &Secret) -> Result<hmac::Key, SecretError> {
         Ok(hmac::Key::new(self.hash.hmac(), &self.key.derive(secret)?))
     }
 

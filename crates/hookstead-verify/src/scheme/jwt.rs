@@ -17,7 +17,7 @@ use super::asymmetric::{PublicKeyRule, private_key};
 use super::{Key, KeyRule, Locator, Match, ecdsa, ed25519, rsa, unresolved_fault};
 use crate::keys::PublicKey;
 use crate::record::raw::{Algorithm, JwtAlgorithm, OneOrMany};
-use crate::secret::SecretError;
+use crate::secret::{Secret, SecretError};
 use crate::template::{Context, Template};
 use crate::verdict::{Fault, Reason};
 use crate::wire::json::Pointer;
@@ -88,14 +88,13 @@ impl Claim {
 
 impl Jwt {
     /// The key that a source has: a public one if the text is PEM, else a shared secret.
-    pub(crate) fn derive(&self, secret: &[u8]) -> Result<Option<Key>, SecretError> {
+    pub(crate) fn derive(&self, secret: &Secret) -> Result<Option<Key>, SecretError> {
+        let text = secret.expose();
         match &self.key {
             Some(PublicKeyRule::Published(_)) => Ok(None),
-            Some(rule) => Ok(rule.derive(secret)?.map(Key::Public)),
-            None if secret.starts_with(b"-----BEGIN")
-                && self.algorithms.iter().any(|one| !is_shared(*one)) =>
-            {
-                let key = PublicKey::from_pem(secret);
+            Some(rule) => Ok(rule.derive(text)?.map(Key::Public)),
+            None if text.starts_with(b"-----BEGIN") && self.algorithms.iter().any(|one| !is_shared(*one)) => {
+                let key = PublicKey::from_pem(text);
                 key.map(|key| Some(Key::Public(key))).ok_or(SecretError::Undecodable("a public key in PEM"))
             }
             None => Ok(Some(Key::Secret(self.secret.derive(secret)?))),
@@ -205,7 +204,7 @@ impl Jwt {
     /// A token as the provider would make it: with a shared secret, or with a private key in PEM.
     pub(crate) fn sign(
         &self,
-        secret: &[u8],
+        secret: &Secret,
         id: &str,
         now_s: i64,
         context: &Context<'_>,
@@ -221,7 +220,7 @@ impl Jwt {
             claims.insert(name.to_owned(), value.into());
         }
         claims.insert("jti".to_owned(), id.into());
-        let Some(algorithm) = self.signing_algorithm(secret) else { return Ok(None) };
+        let Some(algorithm) = self.signing_algorithm(secret.expose()) else { return Ok(None) };
         let header = serde_json::json!({ "alg": name(algorithm), "typ": "JWT" });
         let part = |value: String| URL_SAFE_NO_PAD.encode(value);
         let text =
@@ -229,7 +228,7 @@ impl Jwt {
         let signature = if is_shared(algorithm) {
             self.secret.derive(secret).ok().map(|secret| mac(algorithm, &secret, text.as_bytes()))
         } else {
-            private_key(secret).and_then(|private| sign_with(algorithm, &private, text.as_bytes()))
+            private_key(secret.expose()).and_then(|private| sign_with(algorithm, &private, text.as_bytes()))
         };
         Ok(signature.map(|signature| format!("{text}.{}", URL_SAFE_NO_PAD.encode(signature)).into_bytes()))
     }

@@ -9,7 +9,7 @@ use zeroize::Zeroizing;
 
 use super::Hash;
 use crate::record::raw::{self, Coding, Normal};
-use crate::secret::SecretError;
+use crate::secret::{Secret, SecretCoding, SecretError};
 
 /// Secrets are copied by people, so a lost `=` is forgiven; nothing else is.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
@@ -45,14 +45,11 @@ impl KeyRule {
     }
 
     /// The key's bytes.
-    pub(crate) fn derive(&self, secret: &[u8]) -> Result<Zeroizing<Vec<u8>>, SecretError> {
-        if secret.starts_with(b"-----BEGIN") {
+    pub(crate) fn derive(&self, secret: &Secret) -> Result<Zeroizing<Vec<u8>>, SecretError> {
+        if secret.expose().starts_with(b"-----BEGIN") {
             return Err(SecretError::WrongKind { prefix: "-----BEGIN", what: "a PEM file" });
         }
-        let bare = |text, prefix: &String| <[u8]>::strip_prefix(text, prefix.as_bytes()).unwrap_or(text);
-        let stripped = self.strip.iter().fold(secret, bare);
-        let coding = if stripped.len() < secret.len() { self.decode } else { self.decode_unprefixed };
-        let mut key = Zeroizing::new(decode(coding, stripped)?);
+        let mut key = Zeroizing::new(self.decoded(secret)?);
         if self.normalize == Some(Normal::Nfkd) {
             let text = std::str::from_utf8(&key).map_err(|_| SecretError::Undecodable("UTF-8"))?;
             let normal = DecomposingNormalizer::new_nfkd().normalize(text);
@@ -66,6 +63,23 @@ impl KeyRule {
             None => key,
             Some(hash) => Zeroizing::new(digest::digest(hash.digest(), &key).as_ref().to_vec()),
         })
+    }
+}
+
+impl KeyRule {
+    /// By the coding beside the secret, else by the record's.
+    fn decoded(&self, secret: &Secret) -> Result<Vec<u8>, SecretError> {
+        let text = secret.expose();
+        let bare = |text, prefix: &String| <[u8]>::strip_prefix(text, prefix.as_bytes()).unwrap_or(text);
+        let stripped = self.strip.iter().fold(text, bare);
+        match secret.coding() {
+            None if stripped.len() < text.len() => decode(self.decode, stripped),
+            None => decode(self.decode_unprefixed, stripped),
+            // As it stands: what a record strips belongs to the text of a secret, and is in the way of a decoder only.
+            Some(SecretCoding::Utf8) => decode(Coding::Utf8, text),
+            Some(SecretCoding::Base64) => decode(Coding::Base64, stripped),
+            Some(SecretCoding::Hex) => decode(Coding::Hex, stripped),
+        }
     }
 }
 
@@ -87,7 +101,29 @@ mod tests {
 
     fn derive(table: &str, secret: &str) -> Result<Vec<u8>, SecretError> {
         let raw: raw::Key = toml::from_str(table).unwrap();
-        KeyRule::compile(&raw, 4).derive(secret.as_bytes()).map(|key| key.to_vec())
+        KeyRule::compile(&raw, 4).derive(&Secret::new(secret)?).map(|key| key.to_vec())
+    }
+
+    #[test]
+    fn a_coding_beside_a_secret_goes_before_that_of_the_record() {
+        let derive = |table: &str, secret: &str, coding| {
+            let raw: raw::Key = toml::from_str(table).unwrap();
+            let secret = Secret::new(secret)?.decoded_as(Some(coding));
+            KeyRule::compile(&raw, 4).derive(&secret).map(|key| key.to_vec())
+        };
+        let record = "strip = ['whsec_']\ndecode = 'base64'\nappend = '&'";
+        assert_eq!(derive(record, "whsec_YWJjZA", SecretCoding::Utf8).unwrap(), b"whsec_YWJjZA&");
+        assert_eq!(derive(record, "whsec_YWJjZA", SecretCoding::Base64).unwrap(), b"abcd&");
+        assert_eq!(derive(record, "whsec_61626364", SecretCoding::Hex).unwrap(), b"abcd&");
+        assert_eq!(derive(record, "61626364", SecretCoding::Hex).unwrap(), b"abcd&");
+        assert_eq!(derive("", "YWJjZA==", SecretCoding::Base64).unwrap(), b"abcd");
+        let too_short = SecretError::TooShort { bytes: 3, bytes_min: 4 };
+        assert_eq!(derive(record, "whsec_YWJj", SecretCoding::Base64), Err(too_short.clone()));
+        assert_eq!(derive(record, "abc", SecretCoding::Utf8), Err(too_short));
+        let undecodable = SecretError::Undecodable("hex digits");
+        assert_eq!(derive(record, "whsec_YWJjZA", SecretCoding::Hex), Err(undecodable));
+        let undecodable = SecretError::Undecodable("base64");
+        assert_eq!(derive("", "abcd%", SecretCoding::Base64), Err(undecodable));
     }
 
     #[test]

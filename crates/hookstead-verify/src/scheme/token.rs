@@ -4,7 +4,7 @@
 use super::key::KeyRule;
 use super::{Locator, Match};
 use crate::scheme::dispatch::TokenKey;
-use crate::secret::SecretError;
+use crate::secret::{Secret, SecretError};
 use crate::template::Context;
 use crate::verdict::{Fault, Reason};
 
@@ -16,7 +16,7 @@ pub(crate) struct Token {
 }
 
 impl Token {
-    pub(crate) fn derive(&self, secret: &[u8]) -> Result<TokenKey, SecretError> {
+    pub(crate) fn derive(&self, secret: &Secret) -> Result<TokenKey, SecretError> {
         Ok(TokenKey::new(&self.key.derive(secret)?))
     }
 

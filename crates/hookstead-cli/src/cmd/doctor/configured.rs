@@ -64,7 +64,7 @@ fn file(config: &Config) -> Finding {
 /// The loading has refused what is too short, in quotation marks, with white space around it or of another kind.
 fn secrets(source: &SourceConfig) -> Finding {
     let (name, provider) = (&source.name, &source.provider);
-    let references: Vec<String> = source.secret_references.iter().map(ToString::to_string).collect();
+    let references: Vec<String> = source.secret_entries.iter().map(ToString::to_string).collect();
     if source.secrets.is_empty() {
         return match provider.hands_over_secret() {
             true => {

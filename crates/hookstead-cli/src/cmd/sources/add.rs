@@ -8,13 +8,13 @@ use anyhow::Result;
 use clap::Args;
 use hookstead_server::Config;
 use hookstead_server::config::source_url;
-use hookstead_verify::Provider;
+use hookstead_verify::{Provider, SecretCoding};
 use serde::Serialize;
 use toml::Value;
 
 use super::first_event::FirstEvent;
-use super::reference::{ReferenceArgs, Wanted};
-use super::{configured, first_event, other_file};
+use super::reference::{ReferenceArgs, Wanted, written};
+use super::{configured, first_event, other_file, reference};
 use crate::cmd::providers;
 use crate::config_file::{Changed, ConfigFile};
 use crate::config_text::with_section;
@@ -50,6 +50,9 @@ pub(super) struct Add {
     provider: Option<String>,
     #[command(flatten)]
     reference: ReferenceArgs,
+    /// How the key is read from the secret: utf8 (the text as it is), base64 or hex [default: as the provider's record says].
+    #[arg(long, value_name = "WORD", value_parser = reference::coding)]
+    decode: Option<SecretCoding>,
     /// What makes an event the same, where the provider names none: body, none or a template.
     #[arg(long, value_name = "RULE")]
     identity: Option<String>,
@@ -116,11 +119,11 @@ impl Add {
 /// Changes the file and has the running server take it over.
 fn add<'a>(args: &'a Add, provider: &'a Provider, config: Config) -> Result<Document<'a>> {
     let file = ConfigFile::of(config)?;
-    let wanted = Wanted { source: &args.name, provider, folder: file.folder()? };
+    let wanted = Wanted { source: &args.name, provider, folder: file.folder()?, decode: args.decode };
     let reference = args.reference.make(&wanted)?;
     let keys = [
         Some(("provider", Value::from(provider.name()))),
-        reference.value.clone().map(|value| ("secret", value)),
+        reference.entry.as_ref().map(|entry| ("secret", written(entry))),
         args.identity.as_deref().map(|rule| ("identity", Value::from(rule))),
     ];
     let keys: Vec<_> = keys.into_iter().flatten().collect();
@@ -129,7 +132,7 @@ fn add<'a>(args: &'a Add, provider: &'a Provider, config: Config) -> Result<Docu
     let Changed { config, reloaded } = file.change(&text)?;
     let (made_up, warning) = (reference.made_up, reference.warning.clone());
     // One that was made has still to be entered there.
-    let is_shared = reference.value.is_some() && !made_up;
+    let is_shared = reference.entry.is_some() && !made_up;
     let written = reference.keep().map(|file| file.display().to_string());
     if reloaded.as_ref().is_some_and(|reloaded| !reloaded.sources.contains(&args.name)) {
         return Err(other_file(&path).into());

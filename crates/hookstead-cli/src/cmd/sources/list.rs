@@ -44,7 +44,7 @@ pub(super) fn run(args: &List) -> Result<()> {
         source: source.name.to_string(),
         provider: source.provider.name().to_owned(),
         address: source_url(source.name.as_str(), public, config.server.intake),
-        secrets: source.secret_references.iter().map(ToString::to_string).collect(),
+        secrets: source.secret_entries.iter().map(ToString::to_string).collect(),
         identity: source.identity.to_string(),
     };
     let sources: Vec<Entry> = config.sources.iter().map(entry).collect();

@@ -8,8 +8,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use clap::Args;
-use hookstead_verify::{ChosenBy, Provider, Secret};
-use toml::{Table, Value};
+use hookstead_server::config::{SecretEntry, SecretReference};
+use hookstead_verify::{ChosenBy, Provider, Secret, SecretCoding};
+use toml::Value;
 
 use super::new_secret::{self, NewSecret};
 use crate::failure::{Exit, Failure};
@@ -42,12 +43,20 @@ pub(super) struct Wanted<'a> {
     pub(super) provider: &'a Provider,
     /// The folder of the configuration, where new files go.
     pub(super) folder: &'a Path,
+    /// How the key is read from the secret, instead of as the record says.
+    pub(super) decode: Option<SecretCoding>,
+}
+
+/// A word of `--decode`.
+pub(super) fn coding(word: &str) -> Result<SecretCoding, String> {
+    let words = || SecretCoding::ALL.map(SecretCoding::word).join(", ");
+    SecretCoding::from_word(word).ok_or_else(|| format!("write one of {}", words()))
 }
 
 /// A reference for the configuration. Until it is kept, a file that was written for it is removed again.
 #[derive(Default)]
 pub(super) struct Reference {
-    pub(super) value: Option<Value>,
+    pub(super) entry: Option<SecretEntry>,
     /// Whether the secret was made up here.
     pub(super) made_up: bool,
     /// What is odd about the secret.
@@ -59,17 +68,17 @@ impl ReferenceArgs {
     /// The reference, with its secret made or asked for. Where a source can do without one, nothing may be named.
     pub(super) fn make(&self, wanted: &Wanted<'_>) -> Result<Reference> {
         if let Some(variable) = &self.env {
-            return Ok(Reference::to("env", variable.clone()));
+            return Ok(wanted.kept_in(SecretReference::Environment(variable.clone())));
         }
         if let Some(file) = &self.file {
-            return Ok(Reference::to("file", absolute(file)?));
+            return Ok(wanted.kept_in(SecretReference::File(absolute(file)?)));
         }
-        let provider = wanted.provider;
+        let Wanted { provider, decode, .. } = *wanted;
         if let Some(file) = &self.generate {
-            return wanted.keep(&new_secret::make_up(provider)?, file.clone());
+            return wanted.keep(&new_secret::make_up(provider, decode)?, file.clone());
         }
         if self.stdin {
-            return wanted.keep(&new_secret::from_stdin(provider)?, None);
+            return wanted.keep(&new_secret::from_stdin(provider, decode)?, None);
         }
         if !provider.needs_secret() || provider.hands_over_secret() {
             return Ok(Reference::default());
@@ -77,11 +86,17 @@ impl ReferenceArgs {
         if !io::stdin().is_terminal() {
             return Err(none_named(wanted).into());
         }
-        wanted.keep(&new_secret::ask(wanted.source, provider)?, None)
+        wanted.keep(&new_secret::ask(wanted.source, provider, decode)?, None)
     }
 }
 
 impl Wanted<'_> {
+    /// The secret that is there already.
+    fn kept_in(&self, reference: SecretReference) -> Reference {
+        let entry = Some(SecretEntry { reference, decode: self.decode });
+        Reference { entry, made_up: false, warning: None, written: None }
+    }
+
     /// Writes a secret to a new file.
     fn keep(&self, new: &NewSecret, file: Option<PathBuf>) -> Result<Reference> {
         let file = match file {
@@ -90,7 +105,7 @@ impl Wanted<'_> {
         };
         write(&file, &new.secret)?;
         let warning = new_secret::warning(self.provider, &new.secret);
-        let mut reference = Reference::to("file", absolute(&file)?);
+        let mut reference = self.kept_in(SecretReference::File(absolute(&file)?));
         (reference.written, reference.made_up, reference.warning) = (Some(file), new.made_up, warning);
         Ok(reference)
     }
@@ -112,12 +127,19 @@ impl Wanted<'_> {
     }
 }
 
-impl Reference {
-    fn to(key: &str, text: String) -> Self {
-        let value = Value::Table(Table::from_iter([(key.to_owned(), Value::from(text))]));
-        Self { value: Some(value), made_up: false, warning: None, written: None }
-    }
+/// A secret as it is written in the configuration.
+pub(super) fn written(entry: &SecretEntry) -> Value {
+    let (place, text) = match &entry.reference {
+        SecretReference::Environment(name) => ("env", name.clone()),
+        SecretReference::File(path) => ("file", path.display().to_string()),
+        SecretReference::Credential(name) => ("credential", name.clone()),
+    };
+    let decode = entry.decode.map(|coding| ("decode", coding.word().to_owned()));
+    let keys = [(place, text)].into_iter().chain(decode);
+    Value::Table(keys.map(|(key, text)| (key.to_owned(), Value::from(text))).collect())
+}
 
+impl Reference {
     /// The file that was written for it; it stays from now on.
     pub(super) fn keep(mut self) -> Option<PathBuf> {
         self.written.take()
@@ -154,8 +176,8 @@ fn none_named(wanted: &Wanted<'_>) -> Failure {
 }
 
 /// The configuration may stand elsewhere than we do.
-fn absolute(file: &Path) -> Result<String> {
-    Ok(std::path::absolute(file)?.display().to_string())
+fn absolute(file: &Path) -> Result<PathBuf> {
+    Ok(std::path::absolute(file)?)
 }
 
 fn write(file: &Path, secret: &Secret) -> Result<()> {

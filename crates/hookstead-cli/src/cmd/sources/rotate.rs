@@ -2,12 +2,12 @@
 
 use anyhow::Result;
 use clap::Args;
-use hookstead_server::config::SecretReference;
+use hookstead_server::config::SecretEntry;
+use hookstead_verify::SecretCoding;
 use serde::Serialize;
-use toml::{Table, Value};
 
-use super::reference::{ReferenceArgs, Wanted};
-use super::{configured, named, other_file};
+use super::reference::{ReferenceArgs, Wanted, written};
+use super::{configured, named, other_file, reference};
 use crate::config_file::ConfigFile;
 use crate::config_text::{NotCut, with_secrets};
 use crate::failure::{Exit, Failure};
@@ -19,7 +19,8 @@ Examples:
   hookstead sources rotate stripe --add --env STRIPE_NEW_SECRET     either may have signed
   hookstead sources rotate stripe --env STRIPE_NEW_SECRET           only the new one
   hookstead sources rotate stripe --add                             asks for it, unseen
-  hookstead sources rotate gitea --add --generate                   makes one";
+  hookstead sources rotate gitea --add --generate                   makes one
+  hookstead sources rotate polar --add --env POLAR_NEW --decode base64";
 
 const JSON: &str = "\
 JSON: {\"source\", \"secrets\", \"file\", \"reloaded\", \"written\", \"generated\", \"warning\"}; secrets says where they are kept, written \
@@ -37,6 +38,9 @@ pub(super) struct Rotate {
     add: bool,
     #[command(flatten)]
     reference: ReferenceArgs,
+    /// How the key is read from the secret: utf8 (the text as it is), base64 or hex [default: like the source's first secret].
+    #[arg(long, value_name = "WORD", value_parser = reference::coding)]
+    decode: Option<SecretCoding>,
     /// Print one JSON document.
     #[arg(long)]
     json: bool,
@@ -59,39 +63,32 @@ pub(super) fn run(args: &Rotate) -> Result<()> {
     let config = configured(args.place.load()?)?;
     let source = named(&config, &args.name)?;
     let file = ConfigFile::of(config.clone())?;
-    let wanted = Wanted { source: &args.name, provider: &source.provider, folder: file.folder()? };
+    let decode = args.decode.or_else(|| source.secret_entries.first().and_then(|first| first.decode));
+    let wanted = Wanted { source: &args.name, provider: &source.provider, folder: file.folder()?, decode };
     let reference = args.reference.make(&wanted)?;
-    let Some(new) = reference.value.clone() else {
+    let Some(new) = reference.entry.clone() else {
         return Err(Failure::new(Exit::Usage, "no-secret", "no new secret is named")
             .fix("name one: --env VARIABLE, --file FILE, --stdin or --generate")
             .into());
     };
-    let old = source.secret_references.iter().map(value).filter(|old| args.add && *old != new);
-    let references: Vec<Value> = std::iter::once(new.clone()).chain(old).collect();
+    let old = source.secret_entries.iter().filter(|old| args.add && **old != new).cloned();
+    let entries: Vec<SecretEntry> = std::iter::once(new.clone()).chain(old).collect();
+    let references: Vec<_> = entries.iter().map(written).collect();
     let path = file.path().display().to_string();
     let text =
         with_secrets(&file.text, &args.name, &references).map_err(|fault| not_replaced(fault, &path))?;
     let changed = file.change(&text)?;
     let (made_up, warning) = (reference.made_up, reference.warning.clone());
-    let written = reference.keep().map(|file| file.display().to_string());
-    let generated = written.clone().filter(|_| made_up);
+    let new_file = reference.keep().map(|file| file.display().to_string());
+    let generated = new_file.clone().filter(|_| made_up);
     if changed.reloaded.as_ref().is_some_and(|reloaded| !reloaded.sources.contains(&args.name)) {
         return Err(other_file(&path).into());
     }
-    let secrets = references.iter().map(ToString::to_string).collect();
+    let secrets = entries.iter().map(ToString::to_string).collect();
     let reloaded = changed.reloaded.is_some();
     let document =
-        Document { source: &args.name, secrets, file: path, reloaded, written, generated, warning };
+        Document { source: &args.name, secrets, file: path, reloaded, written: new_file, generated, warning };
     if args.json { output::json(&document) } else { print(&document) }
-}
-
-fn value(reference: &SecretReference) -> Value {
-    let (key, text) = match reference {
-        SecretReference::Environment(name) => ("env", name.clone()),
-        SecretReference::File(path) => ("file", path.display().to_string()),
-        SecretReference::Credential(name) => ("credential", name.clone()),
-    };
-    Value::Table(Table::from_iter([(key.to_owned(), Value::from(text))]))
 }
 
 fn not_replaced(fault: NotCut, path: &str) -> Failure {

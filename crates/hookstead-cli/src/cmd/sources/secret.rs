@@ -76,10 +76,12 @@ impl Secret {
     /// The new secret, of which it is known that it is one.
     fn secret(&self, source: &SourceConfig) -> Result<NewSecret> {
         let provider = &source.provider;
+        // The file's one secret is read as the one before it.
+        let decode = source.secret_entries.first().and_then(|entry| entry.decode);
         match (self.generate, self.stdin) {
-            (true, _) => new_secret::make_up(provider),
-            (_, true) => new_secret::from_stdin(provider),
-            _ => new_secret::ask(source.name.as_str(), provider),
+            (true, _) => new_secret::make_up(provider, decode),
+            (_, true) => new_secret::from_stdin(provider, decode),
+            _ => new_secret::ask(source.name.as_str(), provider, decode),
         }
     }
 }

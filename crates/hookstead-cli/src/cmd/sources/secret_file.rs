@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use hookstead_server::Config;
-use hookstead_server::config::{SecretReference, SourceConfig};
+use hookstead_server::config::{SecretEntry, SecretReference, SourceConfig};
 use hookstead_verify::Secret;
 
 use crate::config_file::{ConfigFile, refused, reload, write};
@@ -21,8 +21,8 @@ pub(super) struct SecretFile {
 impl SecretFile {
     /// The file that a source's one reference names; refused if its secret is in no file, or is not the only one.
     pub(super) fn of(config: &Config, source: &SourceConfig) -> Result<Self> {
-        let file = match source.secret_references.as_slice() {
-            [SecretReference::File(file)] => file,
+        let file = match source.secret_entries.as_slice() {
+            [SecretEntry { reference: SecretReference::File(file), .. }] => file,
             others => return Err(elsewhere(source, others).into()),
         };
         let config = ConfigFile::of(config.clone())?;
@@ -62,37 +62,37 @@ impl SecretFile {
 }
 
 /// Why there is no one file to write to, and what to do instead.
-fn elsewhere(source: &SourceConfig, references: &[SecretReference]) -> Failure {
+fn elsewhere(source: &SourceConfig, entries: &[SecretEntry]) -> Failure {
     let name = &source.name;
-    let refuse = |code, message: String| Failure::new(Exit::Refused, code, message);
+    let [SecretEntry { reference, .. }] = entries else { return not_one(source, entries.len()) };
     let to_file = format!("or keep it in a file:  hookstead sources rotate {name} --file FILE");
-    match references {
-        [] => {
-            let message = format!("`{name}` has no secret in the configuration; nothing was changed");
-            refuse("no-secret", message).fix(format!(
-                "give it one, if {} has secrets: secret = {{ file = \"..\" }}",
-                source.provider.title()
-            ))
-        }
-        [SecretReference::Environment(variable)] => {
-            let message = format!(
+    let (message, fix) = match reference {
+        SecretReference::Environment(variable) => (
+            format!(
                 "the secret of `{name}` is in the environment variable `{variable}`, which only its server's start can set"
-            );
-            refuse("not-in-a-file", message)
-                .fix(format!("set {variable} where the server is started, and start it again\n{to_file}"))
-        }
-        [SecretReference::Credential(credential)] => {
-            let message =
-                format!("the secret of `{name}` is the credential `{credential}`, which systemd keeps");
-            refuse("not-in-a-file", message).fix(format!(
-                "change what LoadCredential={credential}:.. names, and restart the unit\n{to_file}"
-            ))
-        }
-        [SecretReference::File(_)] => refuse("not-in-a-file", format!("`{name}` has its secret in a file")),
-        several => {
-            let message = format!("`{name}` has {} secrets, and none is replaced unseen", several.len());
-            refuse("several-secrets", message)
-                .fix(format!("end their overlap first: hookstead sources rotate {name} --file FILE"))
-        }
+            ),
+            format!("set {variable} where the server is started, and start it again\n{to_file}"),
+        ),
+        SecretReference::Credential(credential) => (
+            format!("the secret of `{name}` is the credential `{credential}`, which systemd keeps"),
+            format!("change what LoadCredential={credential}:.. names, and restart the unit\n{to_file}"),
+        ),
+        SecretReference::File(_) => (format!("`{name}` has its secret in a file"), to_file),
+    };
+    Failure::new(Exit::Refused, "not-in-a-file", message).fix(fix)
+}
+
+/// Why none of no secrets, or of several, is replaced.
+fn not_one(source: &SourceConfig, count: usize) -> Failure {
+    let name = &source.name;
+    if count == 0 {
+        let message = format!("`{name}` has no secret in the configuration; nothing was changed");
+        return Failure::new(Exit::Refused, "no-secret", message).fix(format!(
+            "give it one, if {} has secrets: secret = {{ file = \"..\" }}",
+            source.provider.title()
+        ));
     }
+    let message = format!("`{name}` has {count} secrets, and none is replaced unseen");
+    Failure::new(Exit::Refused, "several-secrets", message)
+        .fix(format!("end their overlap first: hookstead sources rotate {name} --file FILE"))
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::case::{Case, text};
+use super::case::{Case, CaseRequest, text};
 use super::play::play;
 use super::stage::{Printed, Stage};
 
@@ -12,6 +12,36 @@ const REFUSED: i32 = 5;
 #[test]
 fn b053_a_secret_with_a_version_before_it() {
     play("B053").ids(&["msg_v1w_1"]);
+}
+
+#[test]
+fn b051_each_secret_is_read_in_its_own_way() {
+    play("B051").ids(&["msg_kd_1", "msg_kd_2"]);
+    // Without a coding beside it, a secret is read as the record says: the second is then signed with no key of ours.
+    let case = Case::get("B051");
+    let mut sketch = case.sources().remove(0);
+    for secret in sketch["secrets"].as_array_mut().expect("a list of secrets") {
+        *secret = secret["value"].clone();
+    }
+    let stage = Stage::at(case.now()).source(&sketch);
+    let server = stage.serve();
+    let mut status =
+        |request: &CaseRequest| server.connect().exchange(&request.bytes).expect("an answer").status;
+    let statuses: Vec<u16> = case.requests().iter().map(&mut status).collect();
+    assert_eq!(statuses, [202, 401]);
+}
+
+/// What a coding cannot be read from is found at the start, whichever secret it stands beside.
+#[test]
+fn b051_a_secret_that_is_not_of_its_coding_is_refused_at_the_start() {
+    let case = Case::get("B051");
+    let sketch = &case.sources()[0];
+    let literal = sketch["secrets"][1].clone();
+    let not_base64 = json!({ "value": "whsec_not*base64*at*all*0123456789", "encoding": "base64" });
+    let not_hex = json!({ "value": "whsec_0123456789abcdefg0123456789abcdef", "encoding": "hex" });
+    for wrong in [not_base64, not_hex] {
+        check_refused(&case, &with_secrets(sketch, &json!([literal, wrong])), &["whsec_"]);
+    }
 }
 
 #[test]

@@ -105,11 +105,21 @@ fn secrets(name: &str, sketch: &mut Sketch) -> (Option<String>, Vec<(String, Str
     let secrets = sketch.take("secrets").or_else(|| sketch.take("public_keys")).unwrap_or_default();
     let variable = |number: usize| format!("CASE_{}_{number}", name.to_uppercase());
     let secrets: Vec<_> = secrets.as_array().into_iter().flatten().enumerate().collect();
-    let references: Vec<_> =
-        secrets.iter().map(|(number, _)| format!("{{ env = \"{}\" }}", variable(*number))).collect();
+    let reference = |(number, value): &(usize, &Value)| {
+        let coding = value["encoding"].as_str().map(coding).map(|word| format!(", decode = \"{word}\""));
+        format!("{{ env = \"{}\"{} }}", variable(*number), coding.unwrap_or_default())
+    };
+    let references: Vec<_> = secrets.iter().map(reference).collect();
     let line = (!references.is_empty()).then(|| format!("secrets = [{}]", references.join(", ")));
-    let secret = |(number, value): (usize, &Value)| (variable(number), text(value).to_owned());
+    let secret = |(number, value): (usize, &Value)| {
+        (variable(number), text(value.get("value").unwrap_or(value)).to_owned())
+    };
     (line, secrets.into_iter().map(secret).collect())
+}
+
+/// Our words, which are those of the records.
+fn coding(theirs: &str) -> &str {
+    if theirs == "literal" { "utf8" } else { theirs }
 }
 
 /// `event_key`, a list of parts, stands above `event_id`.
