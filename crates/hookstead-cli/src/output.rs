@@ -69,6 +69,16 @@ pub(crate) fn talk(text: impl fmt::Display) -> Result<()> {
     Ok(())
 }
 
+/// How a list goes on, if it does.
+pub(crate) fn more(next: Option<&str>) -> Result<()> {
+    next.map_or(Ok(()), |next| talk(format_args!("more: add --after {next}")))
+}
+
+/// The same where a page is empty: a store looks at so many rows for a page, and all of them were passed over.
+pub(crate) fn none_yet(next: &str) -> Result<()> {
+    talk(format_args!("none among those looked at so far. To look on: add --after {next}"))
+}
+
 /// Talk on a terminal in place of the line that is there.
 pub(crate) fn talk_over(text: &str) -> Result<()> {
     let mut err = anstream::stderr().lock();

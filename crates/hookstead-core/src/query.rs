@@ -145,7 +145,7 @@ pub enum Order {
 /// One page of a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Page {
-    /// How many items at the most; above [`PAGE_MAX`] it is [`PAGE_MAX`].
+    /// How many items at the most; above [`PAGE_MAX`] it is [`PAGE_MAX`]. A page may have fewer, see [`List`].
     pub items_max: u16,
     /// Where the last page ended.
     pub after: Option<Cursor>,
@@ -221,13 +221,17 @@ pub enum QueryError {
 }
 
 /// A page's items and where it ended.
+///
+/// A store looks at a bounded number of rows for a page. Where a filter takes few of them, a page is short, possibly
+/// empty, and yet not the last: only [`List::more`] tells.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct List<T> {
     /// The items.
     pub items: Vec<T>,
-    /// Where the page ended: continue from here. `None` only where nothing was ever listed.
+    /// Where the page ended: continue from here. `None` only where nothing was ever listed, and never where there is
+    /// [more](List::more).
     pub next: Option<Cursor>,
-    /// Whether there were more items when the page was read.
+    /// Whether there were items beyond the page when it was read, or rows that were not looked at.
     pub more: bool,
 }
 

@@ -140,6 +140,9 @@ pub const NOTE_BYTES_MAX: usize = 1024;
 /// Up to how many deliveries in one state are counted for a person who asks for a destination.
 pub const PAGE_COUNT_MAX: u16 = hookstead_core::query::PAGE_MAX;
 
+/// Pages that are read for such a count: a million unfinished deliveries, less than a second in a SQLite store.
+pub const COUNT_PAGES_MAX: u32 = 10;
+
 /// Events that one step of a redelivery looks at: a commit of some milliseconds, so that what else waits gets its turn.
 pub const REDELIVERY_STEP: u32 = 200;
 

@@ -33,7 +33,7 @@ Examples:
 
 const LIST_JSON: &str = "\
 JSON: {\"redeliveries\": [REDELIVERY], \"next\", \"cursor\"}. REDELIVERY is as in `hookstead redeliveries show --json`. \
-next is given if there is more: call again with --after NEXT.";
+next is given if there may be more, also where a page is short: call again with --after NEXT.";
 
 const JSON: &str = "\
 JSON: {\"id\", \"to\", \"state\", \"made\", \"skipped\", \"looked_at\", \"until\", \"fresh_key\", \"by\", \"note\", \
@@ -154,6 +154,9 @@ fn list(args: &ListArgs) -> Result<()> {
     if args.json {
         return output::json(&list);
     }
+    if let (true, Some(next)) = (list.redeliveries.is_empty(), &list.next) {
+        return output::none_yet(next);
+    }
     if list.redeliveries.is_empty() {
         return output::talk("no redeliveries. Ask for one: hookstead events redeliver EVENT --to NAME");
     }
@@ -161,10 +164,7 @@ fn list(args: &ListArgs) -> Result<()> {
         ["REDELIVERY", "TO", "MADE", "PASSED OVER", "STATE"],
         list.redeliveries.iter().map(row).collect(),
     )?;
-    match &list.next {
-        Some(next) => output::talk(format_args!("more: add --after {next}")),
-        None => Ok(()),
-    }
+    output::more(list.next.as_deref())
 }
 
 fn row(redelivery: &RedeliveryView) -> [String; 5] {

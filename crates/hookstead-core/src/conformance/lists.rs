@@ -23,6 +23,7 @@ list!("lists":
     a_follower_with_a_filter_sees_what_is_committed_later,
     a_reader_that_goes_back_sees_nothing_newer,
     a_cursor_is_a_place_for_both_orders,
+    few_among_many_are_each_found_once,
     a_text_that_is_no_cursor_is_refused,
     events_are_filtered_by_source,
     events_are_filtered_by_type,
@@ -55,7 +56,8 @@ fn matching(world: &World, filter: &EventFilter) -> Vec<String> {
     list.items.iter().map(|event| event.identity.id.to_string()).collect()
 }
 
-/// Reads a list to its end in pages of `items_max`, each of which must be full but the last.
+/// Reads a list to its end in pages of `items_max`. A page may be short, and even empty, without being the last: then too
+/// it says where it ended.
 fn in_pages<T>(items_max: u16, order: Order, read: impl Fn(&Page) -> List<T>) -> Vec<T> {
     let mut page = Page::first(items_max, order);
     let mut items = Vec::new();
@@ -212,6 +214,30 @@ fn a_cursor_is_a_place_for_both_orders(world: &mut World) {
     assert_eq!(ids(&read(&Page::first(10, Order::OldestFirst).after(behind)).items), later);
     let first = read(&Page::first(2, Order::OldestFirst)).next.expect("the page ended somewhere");
     assert_eq!(ids(&read(&Page::first(10, Order::NewestFirst).after(first)).items), made[..1]);
+}
+
+/// However many rows a store looks at for a page, and wherever its pages end for that.
+fn few_among_many_are_each_found_once(world: &mut World) {
+    let (shop, to) = (world.source("shop"), world.destination("app"));
+    let draft = |n: u16| {
+        let event_type = if n % 211 == 7 { "rare" } else { "usual" };
+        Draft::new(shop, format!("evt_{n}"), "{}").typed(event_type).owed_to([to])
+    };
+    world.apply(&(0..1_000).map(|n| world.accepting(&draft(n))).collect::<Vec<_>>());
+    let filter =
+        EventFilter { event_type: Some("rare".parse().expect("a pattern")), ..EventFilter::default() };
+    for event in world.events().iter().filter(|event| filter.matches(event)) {
+        world.resolve(Subject::HoldDelivery(first_delivery(event.id, to)));
+    }
+    let held = DeliveryFilter { state: Some(crate::StateName::Held), ..DeliveryFilter::default() };
+    for (order, items_max) in [(Order::OldestFirst, 2), (Order::NewestFirst, 2), (Order::NewestFirst, 100)] {
+        let found = in_pages(items_max, order, |page| world.list_events(&filter, page));
+        let mut numbers: Vec<_> = found.iter().map(|event| event.seq.0).collect();
+        let owed = in_pages(items_max, order, |page| world.list_deliveries(&held, page));
+        assert_eq!(owed.iter().map(|delivery| delivery.id.event).collect::<Vec<_>>(), ids(&found));
+        numbers.sort_unstable();
+        assert_eq!(numbers, [8, 219, 430, 641, 852], "{order:?} {items_max}");
+    }
 }
 
 fn a_text_that_is_no_cursor_is_refused(world: &mut World) {

@@ -146,7 +146,7 @@ pub struct AttemptView {
 pub struct DeliveriesView {
     /// The deliveries.
     pub deliveries: Vec<DeliveryView>,
-    /// `cursor` of the next page, if there is more now.
+    /// `cursor` of the next page, if there may be more now: a page may be short, or empty, and not be the last.
     pub next: Option<String>,
     /// Where this page ended.
     pub cursor: Option<String>,
@@ -236,7 +236,7 @@ pub struct RedeliveryView {
 pub struct RedeliveriesView {
     /// The redeliveries, the newest first.
     pub redeliveries: Vec<RedeliveryView>,
-    /// `cursor` of the next page, if there is more now.
+    /// `cursor` of the next page, if there may be more now: a page may be short, or empty, and not be the last.
     pub next: Option<String>,
     /// Where this page ended.
     pub cursor: Option<String>,

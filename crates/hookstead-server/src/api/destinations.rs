@@ -16,7 +16,7 @@ use super::error::ApiError;
 use super::router::Api;
 use super::view::TallyView;
 use crate::config::format_duration;
-use crate::limits::PAGE_COUNT_MAX;
+use crate::limits::{COUNT_PAGES_MAX, PAGE_COUNT_MAX};
 use crate::problem::Problem;
 use crate::tokens::Scope;
 
@@ -100,8 +100,18 @@ pub(super) fn unknown(name: &str) -> ApiError {
 fn unfinished(store: &dyn Store, row: &DestinationRow) -> Result<TallyView, StoreError> {
     let count = |state| -> Result<u64, StoreError> {
         let filter = DeliveryFilter { event: None, destination: Some(row.number), state: Some(state) };
-        let list = store.list_deliveries(&filter, &Page::first(PAGE_COUNT_MAX, Order::NewestFirst))?;
-        Ok(list.items.len() as u64)
+        let mut page = Page::first(PAGE_COUNT_MAX, Order::NewestFirst);
+        let mut found = 0;
+        // Those in one state may lie far apart: a page without any is not the last.
+        for _ in 0..COUNT_PAGES_MAX {
+            let list = store.list_deliveries(&filter, &page)?;
+            found += list.items.len() as u64;
+            match list.next {
+                Some(next) if list.more && found < u64::from(PAGE_COUNT_MAX) => page = page.after(next),
+                _ => break,
+            }
+        }
+        Ok(found.min(u64::from(PAGE_COUNT_MAX)))
     };
     Ok(TallyView {
         waiting: count(StateName::Waiting)?,

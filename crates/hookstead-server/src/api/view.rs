@@ -115,7 +115,7 @@ pub struct TallyView {
 pub struct EventsView {
     /// The events.
     pub events: Vec<EventView>,
-    /// `after` of the next page, if there is more now.
+    /// `after` of the next page, if there may be more now: a page may be short, or empty, and not be the last.
     pub next: Option<String>,
     /// Where this page ended: a follower asks from here, now or later.
     pub cursor: Option<String>,
@@ -149,7 +149,7 @@ pub struct ConflictView {
 pub struct ConflictsView {
     /// The conflicts.
     pub conflicts: Vec<ConflictView>,
-    /// `after` of the next page, if there is more now.
+    /// `after` of the next page, if there may be more now: a page may be short, or empty, and not be the last.
     pub next: Option<String>,
     /// Where this page ended.
     pub cursor: Option<String>,

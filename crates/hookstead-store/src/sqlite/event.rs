@@ -27,7 +27,6 @@ macro_rules! columns {
          (SELECT same_body_as FROM reused_bodies WHERE reused_bodies.seq = events.seq)"
     };
 }
-pub(super) use columns;
 
 /// What readers know beside the database.
 pub(super) struct Known<'a> {
@@ -77,7 +76,12 @@ pub(super) fn event(connection: &Connection, known: &Known<'_>, row: &Row<'_>) -
     Ok(event)
 }
 
-fn by_seq(connection: &Connection, known: &Known<'_>, seq: Seq) -> Result<Option<Event>, StoreError> {
+/// An event by its sequence number.
+pub(super) fn by_seq(
+    connection: &Connection,
+    known: &Known<'_>,
+    seq: Seq,
+) -> Result<Option<Event>, StoreError> {
     let failed = reading("read an event");
     let mut statement = connection
         .prepare_cached(concat!("SELECT ", columns!(), " FROM events WHERE seq = ?1"))

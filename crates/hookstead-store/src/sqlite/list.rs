@@ -1,93 +1,89 @@
 //! Reading lists, in pages that a cursor continues.
 
 use hookstead_core::{
-    Attempt, Conflict, ConflictFilter, Cursor, Delivery, DeliveryFilter, DeliveryId, DestinationNumber,
-    Event, EventFilter, EventId, LeaseToken, List, Order, Page, QueryError, Redelivery, RedeliveryId,
-    RedeliveryState, RunReceipt, Seq, StateName, StoreError, Timestamp,
+    Attempt, Conflict, ConflictFilter, Delivery, DeliveryFilter, DeliveryId, DestinationNumber, Event,
+    EventFilter, EventId, LeaseToken, List, Order, Page, Redelivery, RedeliveryState, RunReceipt, Seq,
+    SourceNumber, StateName, StoreError, Timestamp,
 };
-use rusqlite::{Connection, Params, Row};
+use rusqlite::{Connection, Row};
 
 use super::delivery::{self, seq_of};
 use super::event::{self, Known};
 use super::failure::reading;
 use super::ledger::{count, int, source_name};
+use super::walk::{Place, Reach, Stretch, Walk, walk};
 use super::{redeliver, row, run};
 
-/// A place in a list: up to three numbers, compared in order.
-type Place = [u64; 3];
-
-/// Gathers the items of a page; one more than fit says that there is more.
-struct Gather<T> {
-    items: Vec<(Place, T)>,
-    limit: usize,
-}
-
-impl<T> Gather<T> {
-    fn new(page: &Page) -> Self {
-        Self { items: Vec::new(), limit: page.limit() }
-    }
-
-    /// `false`: the page is full.
-    fn add(&mut self, place: Place, item: T) -> bool {
-        self.items.push((place, item));
-        self.items.len() <= self.limit
-    }
-
-    fn finish(mut self, page: &Page) -> List<T> {
-        let more = self.items.len() > self.limit;
-        self.items.truncate(self.limit);
-        let next = self.items.last().map(|(place, _)| cursor(*place)).or_else(|| page.after.clone());
-        List { items: self.items.into_iter().map(|(_, item)| item).collect(), next, more }
-    }
-}
+/// What reads one stretch of a walk.
+type Read<'r> = &'r dyn Fn(Stretch<'_>) -> Result<(), StoreError>;
 
 /// A page of events.
-pub(super) fn events(
-    connection: &Connection,
-    known: &Known<'_>,
+pub(super) fn events(read: Read<'_>, filter: &EventFilter, page: &Page) -> Result<List<Event>, StoreError> {
+    events_within(Reach::USUAL, read, filter, page)
+}
+
+pub(super) fn events_within(
+    reach: Reach,
+    read: Read<'_>,
     filter: &EventFilter,
     page: &Page,
 ) -> Result<List<Event>, StoreError> {
-    let failed = reading("list events");
-    let after = place(page)?.map(|[seq, ..]| int(seq));
-    let sql = match page.order {
+    walk(reach, page, |walk| {
+        read(&mut |connection, known| stretch_of_events(connection, known, filter, walk))
+    })
+}
+
+/// What a filter asks of comes first, by itself: what else an event is made of is read of those alone that it takes.
+fn stretch_of_events(
+    connection: &Connection,
+    known: &Known<'_>,
+    filter: &EventFilter,
+    walk: &mut Walk<Event>,
+) -> Result<(), StoreError> {
+    const DOING: &str = "list events";
+    let failed = reading(DOING);
+    let sql = match walk.order() {
         Order::OldestFirst => EVENTS_OLDEST_FIRST,
         Order::NewestFirst => EVENTS_NEWEST_FIRST,
     };
     let mut statement = connection.prepare_cached(sql).map_err(&failed)?;
-    let mut rows = statement
-        .query((
-            after,
-            filter.source.map(|source| source.0),
-            filter.committed_from.map(Timestamp::as_micros),
-            filter.committed_before.map(Timestamp::as_micros),
-        ))
-        .map_err(&failed)?;
-    let mut gather = Gather::new(page);
-    while let Some(row) = rows.next().map_err(&failed)? {
-        let event_type: Option<String> = row.get(5).map_err(&failed)?;
-        if filter.event_type.as_ref().is_some_and(|pattern| !pattern.matches(event_type.as_deref())) {
-            continue;
-        }
-        let event = event::event(connection, known, row)?;
-        if !gather.add([event.seq.0, 0, 0], event) {
-            break;
-        }
+    let at = walk.at().map(|[seq, ..]| int(seq));
+    let mut rows = statement.query((at, walk.rows_max())).map_err(&failed)?;
+    walk.take(&mut rows, DOING, |row| {
+        let seq = row::seq(row, 0).map_err(&failed)?;
+        let event = if is_asked_for(row, filter).map_err(&failed)? {
+            event::by_seq(connection, known, seq)?
+        } else {
+            None
+        };
+        Ok(([seq.0, 0, 0], event))
+    })
+}
+
+/// [`EventFilter::matches`], of a row of the statements below.
+fn is_asked_for(row: &Row<'_>, filter: &EventFilter) -> rusqlite::Result<bool> {
+    let source = SourceNumber(row.get(1)?);
+    if filter.source.is_some_and(|wanted| wanted != source) {
+        return Ok(false);
     }
-    Ok(gather.finish(page))
+    let committed_at = row::time(row, 3)?;
+    if filter.committed_from.is_some_and(|from| committed_at < from)
+        || filter.committed_before.is_some_and(|before| committed_at >= before)
+    {
+        return Ok(false);
+    }
+    let Some(pattern) = &filter.event_type else { return Ok(true) };
+    Ok(pattern.matches(row.get::<_, Option<String>>(2)?.as_deref()))
 }
 
 macro_rules! events_sql {
     ($beyond:literal, $order:literal) => {
         concat!(
-            "SELECT ",
-            event::columns!(),
-            " FROM events WHERE seq ",
+            "SELECT seq, source, event_type, committed_at_us FROM events WHERE seq ",
             $beyond,
-            " AND (?2 IS NULL OR source = ?2)
-              AND (?3 IS NULL OR committed_at_us >= ?3) AND (?4 IS NULL OR committed_at_us < ?4)
-              ORDER BY seq ",
-            $order
+            " ORDER BY seq ",
+            $order,
+            " LIMIT ?2"
         )
     };
 }
@@ -97,38 +93,42 @@ const EVENTS_NEWEST_FIRST: &str = events_sql!("< coalesce(?1, 922337203685477580
 
 /// A page of redeliveries.
 pub(super) fn redeliveries(
-    connection: &Connection,
+    read: Read<'_>,
     state: Option<RedeliveryState>,
     page: &Page,
 ) -> Result<List<Redelivery>, StoreError> {
-    let after = place(page)?.map(|[first, last, _]| RedeliveryId::from_halves([first, last]));
-    let mut gather = Gather::new(page);
-    for redelivery in redeliver::list(connection, state, after, page.order, page.limit() + 1)? {
-        let [first, last] = redelivery.plan.id.halves();
-        gather.add([first, last, 0], redelivery);
-    }
-    Ok(gather.finish(page))
+    walk(Reach::USUAL, page, |walk| read(&mut |connection, _| redeliver::stretch(connection, state, walk)))
 }
 
 /// A page of deliveries.
 pub(super) fn deliveries(
-    connection: &Connection,
+    read: Read<'_>,
     filter: &DeliveryFilter,
     page: &Page,
 ) -> Result<List<Delivery>, StoreError> {
-    let after = place(page)?;
-    let seq = match &filter.event {
-        None => None,
-        Some(id) => match seq_of(connection, id)? {
-            Some(seq) => Some(int(seq.0)),
-            None => return Ok(Gather::new(page).finish(page)),
-        },
+    deliveries_within(Reach::USUAL, read, filter, page)
+}
+
+pub(super) fn deliveries_within(
+    reach: Reach,
+    read: Read<'_>,
+    filter: &DeliveryFilter,
+    page: &Page,
+) -> Result<List<Delivery>, StoreError> {
+    walk(reach, page, |walk| read(&mut |connection, _| stretch_of_deliveries(connection, filter, walk)))
+}
+
+fn stretch_of_deliveries(
+    connection: &Connection,
+    filter: &DeliveryFilter,
+    walk: &mut Walk<Delivery>,
+) -> Result<(), StoreError> {
+    const DOING: &str = "list deliveries";
+    let failed = reading(DOING);
+    let Some(Span { low, high }) = Span::of(connection, filter.event.as_ref(), walk)? else {
+        return walk.end();
     };
-    let (first, beyond, order) = match page.order {
-        Order::OldestFirst => ([0; 3], ">", ""),
-        Order::NewestFirst => ([i64::MAX; 3], "<", "DESC"),
-    };
-    let [a, b, c] = after.map_or(first, |place| place.map(int));
+    let order = direction(walk.order());
     let tables: &[&str] = match filter.state {
         None => &["work", "done"],
         Some(StateName::Done) => &["done"],
@@ -138,9 +138,8 @@ pub(super) fn deliveries(
         .iter()
         .map(|table| {
             format!(
-                "SELECT {} FROM {table} WHERE (seq, destination, generation) {beyond} (?1, ?2, ?3)
-                 AND (?4 IS NULL OR seq = ?4) AND (?5 IS NULL OR destination = ?5)
-                 AND (?6 IS NULL OR state = ?6)",
+                "SELECT {} FROM {table} WHERE (seq, destination, generation) > (?1, ?2, ?3)
+                 AND (seq, destination, generation) < (?4, ?5, ?6)",
                 delivery::columns!()
             )
         })
@@ -149,67 +148,118 @@ pub(super) fn deliveries(
         "{} ORDER BY seq {order}, destination {order}, generation {order} LIMIT ?7",
         parts.join(" UNION ALL ")
     );
-    let limit = page.limit() + 1;
-    let parameters = (
-        a,
-        b,
-        c,
-        seq,
-        filter.destination.map(|destination| destination.0),
-        filter.state.map(StateName::as_str),
-        limit as i64,
-    );
-    gather(connection, &sql, parameters, page, "list deliveries", |row| {
-        let (Seq(seq), delivery) = delivery::keyed(row)?;
-        let place = [seq, u64::from(delivery.id.destination.0), u64::from(delivery.id.generation)];
-        Ok((place, delivery))
-    })
+    let mut statement = connection.prepare_cached(&sql).map_err(&failed)?;
+    let mut rows = statement
+        .query((low[0], low[1], low[2], high[0], high[1], high[2], walk.rows_max()))
+        .map_err(&failed)?;
+    walk.take(&mut rows, DOING, |row| delivery_if_asked_for(row, filter).map_err(&failed))
+}
+
+/// Only what is asked for is made a delivery of.
+fn delivery_if_asked_for(
+    row: &Row<'_>,
+    filter: &DeliveryFilter,
+) -> rusqlite::Result<(Place, Option<Delivery>)> {
+    let (Seq(seq), destination, generation): (_, u32, u32) = (row::seq(row, 0)?, row.get(1)?, row.get(2)?);
+    let place = [seq, u64::from(destination), u64::from(generation)];
+    let is_asked_for = filter.destination.is_none_or(|wanted| wanted.0 == destination)
+        && match filter.state {
+            Some(state) => row::word(row, 4)? == state.as_str(),
+            None => true,
+        };
+    let delivery = if is_asked_for { Some(delivery::keyed(row)?.1) } else { None };
+    Ok((place, delivery))
+}
+
+/// The keys of a walk, between two that do not belong to it.
+struct Span {
+    low: [i64; 3],
+    high: [i64; 3],
+}
+
+impl Span {
+    /// What is left of the list, or of the part of it that is about one event. `None`: there is no such event.
+    fn of<T>(
+        connection: &Connection,
+        event: Option<&EventId>,
+        walk: &Walk<T>,
+    ) -> Result<Option<Self>, StoreError> {
+        // No destination, generation or variant has the number 0.
+        let mut span = Self { low: [0; 3], high: [i64::MAX; 3] };
+        if let Some(id) = event {
+            let Some(Seq(seq)) = seq_of(connection, id)? else { return Ok(None) };
+            span = Self { low: [int(seq), 0, 0], high: [int(seq.saturating_add(1)), 0, 0] };
+        }
+        let at = walk.at().map(|place| place.map(int));
+        match (walk.order(), at) {
+            (_, None) => {}
+            (Order::OldestFirst, Some(at)) => span.low = span.low.max(at),
+            (Order::NewestFirst, Some(at)) => span.high = span.high.min(at),
+        }
+        Ok(Some(span))
+    }
+}
+
+fn direction(order: Order) -> &'static str {
+    match order {
+        Order::OldestFirst => "",
+        Order::NewestFirst => "DESC",
+    }
 }
 
 /// A page of conflicts.
 pub(super) fn conflicts(
-    connection: &Connection,
-    known: &Known<'_>,
+    read: Read<'_>,
     filter: &ConflictFilter,
     page: &Page,
 ) -> Result<List<Conflict>, StoreError> {
-    let after = place(page)?;
-    let (first, beyond, order) = match page.order {
-        Order::OldestFirst => ([0; 3], ">", ""),
-        Order::NewestFirst => ([i64::MAX; 3], "<", "DESC"),
+    walk(Reach::USUAL, page, |walk| {
+        read(&mut |connection, known| stretch_of_conflicts(connection, known, filter, walk))
+    })
+}
+
+/// Each row that is looked at is listed: those that are open have an index of their own.
+fn stretch_of_conflicts(
+    connection: &Connection,
+    known: &Known<'_>,
+    filter: &ConflictFilter,
+    walk: &mut Walk<Conflict>,
+) -> Result<(), StoreError> {
+    const DOING: &str = "list conflicts";
+    let failed = reading(DOING);
+    let Some(Span { low, high }) = Span::of(connection, filter.event.as_ref(), walk)? else {
+        return walk.end();
     };
-    let [seq, variant, _] = after.map_or(first, |place| place.map(int));
-    let event = match &filter.event {
-        None => None,
-        Some(id) => match seq_of(connection, id)? {
-            Some(seq) => Some(int(seq.0)),
-            None => return Ok(Gather::new(page).finish(page)),
-        },
-    };
-    let open = if filter.open_only { "AND variants.state = 'open'" } else { "" };
+    let (order, open) =
+        (direction(walk.order()), if filter.open_only { "AND variants.state = 'open'" } else { "" });
     let sql = format!(
         "SELECT variants.seq, variants.variant, events.id, events.source, variants.digest,
             variants.body_bytes, variants.headers, variants.received_at_us, variants.state,
             variants.revision, variants.decision_by, variants.decision_note, variants.decision_at_us
-         FROM variants JOIN events ON events.seq = variants.seq
-         WHERE (variants.seq, variants.variant) {beyond} (?1, ?2) AND (?3 IS NULL OR variants.seq = ?3) {open}
-         ORDER BY variants.seq {order}, variants.variant {order} LIMIT ?4"
+         FROM variants CROSS JOIN events ON events.seq = variants.seq
+         WHERE (variants.seq, variants.variant) > (?1, ?2) AND (variants.seq, variants.variant) < (?3, ?4) {open}
+         ORDER BY variants.seq {order}, variants.variant {order} LIMIT ?5"
     );
-    let limit = page.limit() + 1;
-    gather(connection, &sql, (seq, variant, event, limit as i64), page, "list conflicts", |row| {
-        let source = source_name(known.registry, hookstead_core::SourceNumber(row.get(3)?));
-        let conflict = Conflict {
-            seq: row::seq(row, 0)?,
-            variant: row.get(1)?,
-            event: row::event_id(row, 2)?,
-            source: source.cloned().ok_or_else(|| row::bad_word(3, "a source that was never registered"))?,
-            digest: row::digest(row, 4)?,
-            body_bytes: count(row.get(5)?),
-            headers: row::headers(row, 6)?,
-            received_at: row::time(row, 7)?,
-            state: super::conflict::state(row, 8)?,
-        };
-        Ok(([conflict.seq.0, u64::from(conflict.variant), 0], conflict))
+    let mut statement = connection.prepare_cached(&sql).map_err(&failed)?;
+    let mut rows = statement.query((low[0], low[1], high[0], high[1], walk.rows_max())).map_err(&failed)?;
+    walk.take(&mut rows, DOING, |row| {
+        let conflict = conflict(row, known).map_err(&failed)?;
+        Ok(([conflict.seq.0, u64::from(conflict.variant), 0], Some(conflict)))
+    })
+}
+
+fn conflict(row: &Row<'_>, known: &Known<'_>) -> rusqlite::Result<Conflict> {
+    let source = source_name(known.registry, SourceNumber(row.get(3)?));
+    Ok(Conflict {
+        seq: row::seq(row, 0)?,
+        variant: row.get(1)?,
+        event: row::event_id(row, 2)?,
+        source: source.cloned().ok_or_else(|| row::bad_word(3, "a source that was never registered"))?,
+        digest: row::digest(row, 4)?,
+        body_bytes: count(row.get(5)?),
+        headers: row::headers(row, 6)?,
+        received_at: row::time(row, 7)?,
+        state: super::conflict::state(row, 8)?,
     })
 }
 
@@ -277,30 +327,4 @@ fn attempt(row: &Row<'_>) -> rusqlite::Result<Attempt> {
         error: row.get(6)?,
         rule: row.get(7)?,
     })
-}
-
-fn gather<T>(
-    connection: &Connection,
-    sql: &str,
-    parameters: impl Params,
-    page: &Page,
-    doing: &'static str,
-    parse: impl FnMut(&Row<'_>) -> rusqlite::Result<(Place, T)>,
-) -> Result<List<T>, StoreError> {
-    let rows: Vec<(Place, T)> = connection
-        .prepare_cached(sql)
-        .and_then(|mut statement| statement.query_map(parameters, parse)?.collect())
-        .map_err(reading(doing))?;
-    Ok(Gather { items: rows, limit: page.limit() }.finish(page))
-}
-
-fn cursor([a, b, c]: Place) -> Cursor {
-    Cursor::from_text(format!("{a}.{b}.{c}"))
-}
-
-fn place(page: &Page) -> Result<Option<Place>, StoreError> {
-    let Some(cursor) = &page.after else { return Ok(None) };
-    let error = || StoreError::backend("read a cursor", QueryError::Cursor);
-    let numbers: Result<Vec<u64>, _> = cursor.as_str().split('.').map(str::parse).collect();
-    numbers.ok().and_then(|numbers| Place::try_from(numbers).ok()).map(Some).ok_or_else(error)
 }

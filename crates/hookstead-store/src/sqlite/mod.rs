@@ -34,6 +34,8 @@ mod ledger;
 mod list;
 mod log_format;
 mod log_scan;
+#[cfg(test)]
+mod long_lists;
 mod migrations;
 mod open;
 mod own_log;
@@ -49,6 +51,7 @@ mod settle;
 mod store;
 mod sweep;
 mod upgrade;
+mod walk;
 mod writer;
 
 pub(crate) use copy::{copy, restore};

@@ -12,6 +12,7 @@ use super::delivery::{self, columns};
 use super::failure::{reading, writing};
 use super::ledger::{count, int};
 use super::row;
+use super::walk::Walk;
 
 /// An event, as far as a redelivery looks at it.
 struct Candidate {
@@ -186,35 +187,36 @@ macro_rules! list_sql {
         concat!(
             "SELECT ",
             redelivery_columns!(),
-            ", id FROM redeliveries WHERE (?1 IS NULL OR id ",
+            ", id FROM redeliveries WHERE id ",
             $beyond,
-            " ?1) AND (?2 IS NULL OR state = ?2) ORDER BY id ",
+            " ORDER BY id ",
             $order,
-            " LIMIT ?3"
+            " LIMIT ?2"
         )
     };
 }
 
-/// At most `items_max` redeliveries beyond one, in the order of their ids.
-pub(super) fn list(
+/// A stretch of a walk over the redeliveries, in the order of their ids; those in one state are listed, or all.
+pub(super) fn stretch(
     connection: &Connection,
-    state: Option<RedeliveryState>,
-    after: Option<RedeliveryId>,
-    order: Order,
-    items_max: usize,
-) -> Result<Vec<Redelivery>, StoreError> {
-    let sql = match order {
-        Order::OldestFirst => list_sql!(">", "ASC"),
-        Order::NewestFirst => list_sql!("<", "DESC"),
+    wanted: Option<RedeliveryState>,
+    walk: &mut Walk<Redelivery>,
+) -> Result<(), StoreError> {
+    const DOING: &str = "list redeliveries";
+    let failed = reading(DOING);
+    let sql = match walk.order() {
+        Order::OldestFirst => list_sql!("> coalesce(?1, x'')", "ASC"),
+        Order::NewestFirst => list_sql!("< coalesce(?1, x'FFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFF')", "DESC"),
     };
-    let key = (after.map(|id| id.0), state.map(state_word), u32::try_from(items_max).unwrap_or(u32::MAX));
-    connection
-        .prepare_cached(sql)
-        .and_then(|mut statement| {
-            let parse = |row: &Row<'_>| redelivery(row, RedeliveryId(row.get(14)?));
-            statement.query_map(key, parse)?.collect()
-        })
-        .map_err(reading("list redeliveries"))
+    let at = walk.at().map(|[first, last, _]| RedeliveryId::from_halves([first, last]).0);
+    let mut statement = connection.prepare_cached(sql).map_err(&failed)?;
+    let mut rows = statement.query((at, walk.rows_max())).map_err(&failed)?;
+    walk.take(&mut rows, DOING, |row| {
+        let redelivery = row.get(14).and_then(|id| redelivery(row, RedeliveryId(id))).map_err(&failed)?;
+        let [first, last] = redelivery.plan.id.halves();
+        let is_wanted = wanted.is_none_or(|state| state == redelivery.state);
+        Ok(([first, last, 0], is_wanted.then_some(redelivery)))
+    })
 }
 
 fn redelivery(row: &Row<'_>, id: RedeliveryId) -> rusqlite::Result<Redelivery> {

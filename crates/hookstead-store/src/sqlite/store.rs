@@ -150,11 +150,11 @@ impl Store for SqliteStore {
     }
 
     fn list_events(&self, filter: &EventFilter, page: &Page) -> Result<List<Event>, StoreError> {
-        self.read(|connection, known| list::events(connection, known, filter, page))
+        list::events(&|stretch| self.read(|connection, known| stretch(connection, known)), filter, page)
     }
 
     fn list_deliveries(&self, filter: &DeliveryFilter, page: &Page) -> Result<List<Delivery>, StoreError> {
-        self.read(|connection, _| list::deliveries(connection, filter, page))
+        list::deliveries(&|stretch| self.read(|connection, known| stretch(connection, known)), filter, page)
     }
 
     fn attempts(&self, delivery: &DeliveryId) -> Result<Vec<Attempt>, StoreError> {
@@ -162,7 +162,7 @@ impl Store for SqliteStore {
     }
 
     fn list_conflicts(&self, filter: &ConflictFilter, page: &Page) -> Result<List<Conflict>, StoreError> {
-        self.read(|connection, known| list::conflicts(connection, known, filter, page))
+        list::conflicts(&|stretch| self.read(|connection, known| stretch(connection, known)), filter, page)
     }
 
     fn runs(&self, event: &EventId) -> Result<Vec<RunReceipt>, StoreError> {
@@ -178,7 +178,7 @@ impl Store for SqliteStore {
         state: Option<RedeliveryState>,
         page: &Page,
     ) -> Result<List<Redelivery>, StoreError> {
-        self.read(|connection, _| list::redeliveries(connection, state, page))
+        list::redeliveries(&|stretch| self.read(|connection, known| stretch(connection, known)), state, page)
     }
 
     fn registry(&self) -> Result<Registry, StoreError> {

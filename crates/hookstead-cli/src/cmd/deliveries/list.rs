@@ -18,7 +18,7 @@ Examples:
 
 const JSON: &str = "\
 JSON: {\"deliveries\": [DELIVERY], \"next\", \"cursor\"}. DELIVERY is as in `hookstead deliveries show --json`, without \
-its log. next is given if there is more: call again with --after NEXT.";
+its log. next is given if there may be more, also where a page is short: call again with --after NEXT.";
 
 /// List deliveries, the newest first
 #[derive(Debug, Args)]
@@ -87,15 +87,15 @@ pub(super) fn run(args: &ListArgs) -> Result<()> {
 }
 
 fn print(list: &DeliveriesView) -> Result<()> {
+    if let (true, Some(next)) = (list.deliveries.is_empty(), &list.next) {
+        return output::none_yet(next);
+    }
     if list.deliveries.is_empty() {
         return output::talk("no deliveries. See who gets events: hookstead destinations");
     }
     let header = ["DELIVERY", "SOURCE", "TYPE", "ATTEMPTS", "STATE"];
     output::table(header, list.deliveries.iter().map(row).collect())?;
-    match &list.next {
-        Some(next) => output::talk(format_args!("more: add --after {next}")),
-        None => Ok(()),
-    }
+    output::more(list.next.as_deref())
 }
 
 fn row(delivery: &DeliveryView) -> [String; 5] {

@@ -17,7 +17,7 @@ Examples:
 
 const JSON: &str = "\
 JSON: {\"events\": [EVENT], \"next\", \"cursor\"}. EVENT is as in `hookstead events show --json`, without its headers. \
-next is given if there is more: call again with --after NEXT.";
+next is given if there may be more, also where a page is short: call again with --after NEXT.";
 
 /// List events, the newest first
 #[derive(Debug, Args)]
@@ -60,15 +60,15 @@ pub(super) fn run(args: &ListArgs) -> Result<()> {
 }
 
 fn print(list: &EventsView, now: Timestamp) -> Result<()> {
+    if let (true, Some(next)) = (list.events.is_empty(), &list.next) {
+        return output::none_yet(next);
+    }
     if list.events.is_empty() {
         return output::talk("no events. Send one: hookstead send stripe");
     }
     let header = ["EVENT", "AGE", "SOURCE", "TYPE", "PROVIDER ID", "SIZE", "STATE"];
     output::table(header, list.events.iter().map(|event| row(event, now)).collect())?;
-    match &list.next {
-        Some(next) => output::talk(format_args!("more: add --after {next}")),
-        None => Ok(()),
-    }
+    output::more(list.next.as_deref())
 }
 
 fn row(event: &EventView, now: Timestamp) -> [String; 7] {
