@@ -67,11 +67,39 @@ impl Due {
     }
 }
 
+/// The counts of commits, and what they were when somebody last began to look.
+struct Watched {
+    news: watch::Receiver<News>,
+    seen: News,
+}
+
+impl Watched {
+    fn new(news: watch::Receiver<News>) -> Self {
+        let seen = *news.borrow();
+        Self { news, seen }
+    }
+
+    fn see(&mut self) -> News {
+        self.seen = *self.news.borrow_and_update();
+        self.seen
+    }
+
+    /// Waits for counts that are worth another look. They are compared with those from before the last look and not
+    /// with the newest: what was committed while somebody looked may be what the look just missed.
+    async fn newer(
+        &mut self,
+        is_worth_it: impl Fn(&News, &News) -> bool,
+    ) -> Result<(), watch::error::RecvError> {
+        let seen = self.seen;
+        self.news.wait_for(|now| is_worth_it(&seen, now)).await.map(drop)
+    }
+}
+
 /// A request that may wait until an instant.
 pub(super) struct Wait<'a> {
     api: &'a Api,
     until: Instant,
-    news: watch::Receiver<News>,
+    news: Watched,
     stop: watch::Receiver<Stop>,
     place: Option<SemaphorePermit<'a>>,
 }
@@ -104,13 +132,13 @@ pub(super) fn duration(name: &str, text: &str) -> Result<Duration, ApiError> {
 impl<'a> Wait<'a> {
     /// Subscribes; what is committed from now on wakes it.
     pub(super) fn new(api: &'a Api, wait: Duration) -> Self {
-        let (news, stop) = (api.inbox.news(), api.stop.clone());
+        let (news, stop) = (Watched::new(api.inbox.news()), api.stop.clone());
         Self { api, until: Instant::now() + wait, news, stop, place: None }
     }
 
     /// The counts of commits as they are now: later ones wake the next wait.
     pub(super) fn seen(&mut self) -> News {
-        *self.news.borrow_and_update()
+        self.news.see()
     }
 
     /// Waits until deliveries to the destination are due.
@@ -143,11 +171,10 @@ impl<'a> Wait<'a> {
             return Ok(Woken::Over);
         }
         self.take_place()?;
-        let before = *self.news.borrow();
         let look_at = (Instant::now() + longest).min(self.until);
         tokio::select! {
-            changed = self.news.wait_for(|after| is_worth_it(&before, after)) => match changed {
-                Ok(_) => Ok(Woken::Look),
+            newer = self.news.newer(is_worth_it) => match newer {
+                Ok(()) => Ok(Woken::Look),
                 Err(_) => Err(Problem::Stopping.into()),
             },
             () = tokio::time::sleep_until(look_at) => {
@@ -164,5 +191,31 @@ impl<'a> Wait<'a> {
             self.place = Some(place.map_err(|_full| full())?);
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whether the wait is over at once.
+    async fn wakes(watched: &mut Watched) -> bool {
+        let over = watched.newer(|before, after| before.events != after.events);
+        tokio::select! { biased; over = over => over.is_ok(), () = std::future::ready(()) => false }
+    }
+
+    #[tokio::test]
+    async fn what_is_committed_between_looking_and_sleeping_wakes() {
+        let (commits, news) = watch::channel(News::default());
+        let mut watched = Watched::new(news);
+        watched.see();
+        assert!(!wakes(&mut watched).await, "nothing was committed");
+        watched.see();
+        commits.send_modify(|news| news.events += 1);
+        assert!(wakes(&mut watched).await, "the look may have missed it");
+        watched.see();
+        assert!(!wakes(&mut watched).await, "the next look began after it");
+        commits.send_modify(|news| news.work += 1);
+        assert!(!wakes(&mut watched).await, "not what is waited for");
     }
 }
