@@ -2,6 +2,9 @@
 
 use crate::schema::Migration;
 
+/// The first schema with pending identities.
+pub(super) const PENDING_IDENTITIES_SINCE: usize = 2;
+
 pub(super) const MIGRATIONS: &[Migration] = &[
     Migration { number: 1, name: "first", sql: include_str!("migrations/0001_first.sql") },
     Migration {

@@ -2,9 +2,9 @@
 //!
 //! The steps are [`StartStep::SQLITE`], in this order: what may be refused without touching anything (library, file
 //! system), the lock, what the file is, then the page cache is emptied of what a failed write may have left in it, the
-//! log is read for damage that SQLite would not tell, the schema is read and an older database copied, the log is brought
-//! to its size, the newest events are compared with their digests, the pending identities are read, a writer empties the
-//! log and proves itself with a probe, and the folder's entries are made durable.
+//! log is read for damage that SQLite would not tell, the schema is read, the newest events are compared with their
+//! digests, an older database is copied, the log is brought to its size, the pending identities are read, a writer empties
+//! the log and proves itself with a probe, and the folder's entries are made durable.
 
 use std::io;
 use std::num::NonZeroUsize;
@@ -26,7 +26,7 @@ use super::guard::Guard;
 use super::identities::{self, Pending};
 use super::ledger::{Ledger, count};
 use super::log_scan;
-use super::migrations::MIGRATIONS;
+use super::migrations::{MIGRATIONS, PENDING_IDENTITIES_SINCE};
 use super::own_log::refuse_foreign_log;
 use super::published::Published;
 use super::readers::Readers;
@@ -97,18 +97,7 @@ fn open_locked(
     let wal = wal_path(path);
     steps.begin(StartStep::Format);
     if is_ours(fs, path)? {
-        steps.begin(StartStep::PageCache);
-        forget_cached(fs, path)?;
-        forget_cached(fs, &wal)?;
-        steps.begin(StartStep::Log);
-        refuse_damaged_log(fs, path, &wal)?;
-        steps.begin(StartStep::Format);
-        let reader = target.reader().map_err(|error| database_error("read the database", error))?;
-        steps.say(read_schema(path, &reader)?);
-        steps.begin(StartStep::Log);
-        refuse_foreign_log(fs, &target, &reader, &wal)?;
-        steps.begin(StartStep::Format);
-        upgrade::keep_copy(&target, &reader, options)?;
+        look_through(&target, &wal, options, steps)?;
     } else {
         refuse_orphan(fs, path, &wal)?;
         create::database(fs, &target, options.identity_key, now)?;
@@ -124,6 +113,32 @@ fn open_locked(
     forget_cached(fs, &wal)?;
     sync_folders(fs, folder)?;
     Ok(store)
+}
+
+/// Everything that may refuse a database that is there, before anything is written to it; then the copy of an older one.
+fn look_through(
+    target: &Target,
+    wal: &Path,
+    options: &OpenOptions,
+    steps: &mut Steps,
+) -> Result<(), OpenError> {
+    let (fs, path) = (options.fs.as_ref(), target.path.as_path());
+    steps.begin(StartStep::PageCache);
+    forget_cached(fs, path)?;
+    forget_cached(fs, wal)?;
+    steps.begin(StartStep::Log);
+    refuse_damaged_log(fs, path, wal)?;
+    steps.begin(StartStep::Format);
+    let reader = target.reader().map_err(|error| database_error("read the database", error))?;
+    steps.say(read_schema(path, &reader)?);
+    steps.begin(StartStep::Log);
+    refuse_foreign_log(fs, target, &reader, wal)?;
+    // Next in the list of steps; they are read back when there is a writer.
+    steps.begin(StartStep::Settings);
+    steps.begin(StartStep::Integrity);
+    refuse_damaged_content(path, &reader, options)?;
+    steps.begin(StartStep::Format);
+    upgrade::keep_copy(target, &reader, options)
 }
 
 /// Opens the connections and proves that they write what they should.
@@ -149,7 +164,6 @@ fn start(
     steps.begin(StartStep::Integrity);
     let failed = |error| store_error("read the database", error);
     let identity_key = identity_key(&connection).map_err(failed)?;
-    spot_check(&connection, options.spot_check_events).map_err(|error| damaged(&target.path, error))?;
     let ledger = Ledger::load(&connection).map_err(failed)?;
     steps.begin(StartStep::Identities);
     let identities = pending_identities(&target.path, &connection, options)?;
@@ -325,6 +339,25 @@ pub(super) fn key_bytes(connection: &Connection) -> Result<[u8; 32], StoreError>
     connection
         .query_row("SELECT identity_key FROM store", [], |row| row::bytes(row, 0))
         .map_err(reading("read the key of the identities"))
+}
+
+/// Before a newer schema is written to it.
+pub(super) fn refuse_damaged_content(
+    path: &Path,
+    reader: &Connection,
+    options: &OpenOptions,
+) -> Result<(), OpenError> {
+    spot_check(reader, options.spot_check_events).map_err(|error| damaged(path, error))?;
+    let applied = schema::applied(reader, MIGRATIONS).map_err(|error| refused(path, error))?;
+    if applied == MIGRATIONS.len() {
+        // What else may refuse it is read when the store is made, with nothing written until then.
+        return Ok(());
+    }
+    identity_key(reader).and_then(|_| Ledger::load(reader)).map_err(|error| damaged(path, error))?;
+    if applied >= PENDING_IDENTITIES_SINCE {
+        pending_identities(path, reader, options)?;
+    }
+    Ok(())
 }
 
 /// The newest events are those that a crash could have harmed.

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use hookstead_core::Outcome;
+use hookstead_core::{Digest, Outcome};
 use hookstead_store::{OpenError, OpenOptions, UpgradeCopy, open};
 use rusqlite::Connection;
 
@@ -23,6 +23,7 @@ cases!("upgrade":
     without_room_for_the_copy_nothing_is_changed,
     without_a_durable_copy_nothing_is_changed,
     a_damaged_database_is_not_brought_to_a_newer_schema,
+    what_a_start_would_refuse_is_not_brought_to_a_newer_schema,
     what_is_left_of_a_copy_that_was_cut_short_is_no_obstacle,
     what_is_left_of_a_copy_is_room_for_the_next,
 );
@@ -166,6 +167,44 @@ fn a_damaged_database_is_not_brought_to_a_newer_schema() {
     }
     // Without the two that are read before, the key and the history of the schema, no copy is begun.
     assert!(pages.len() > 15 && named >= pages.len() - 2, "{named} of {}", pages.len());
+}
+
+/// The same database, brought to the second schema.
+fn schema_2() -> Folder {
+    let folder = older();
+    let sql = include_str!("../../src/sqlite/migrations/0002_deferred_identities.sql");
+    let raw = Connection::open(folder.database()).expect("anybody can open it");
+    raw.execute_batch(sql).expect("it is legal");
+    let applied = "INSERT INTO migrations VALUES (2, 'deferred identities', ?1, 1)";
+    raw.execute(applied, [Digest::of(sql.as_bytes()).to_string()]).expect("it is legal");
+    folder
+}
+
+/// Damage that SQLite's own check does not see.
+fn what_a_start_would_refuse_is_not_brought_to_a_newer_schema() {
+    const NEWEST: &str = "WHERE seq = (SELECT max(seq) FROM events)";
+    type Older = fn() -> Folder;
+    let damages: [(&str, Older, String); 6] = [
+        ("a bit of the newest body", older, format!("UPDATE events SET body = x'7b226e223a387d' {NEWEST}")),
+        ("its length", older, format!("UPDATE events SET body_bytes = body_bytes + 1 {NEWEST}")),
+        ("its digest", schema_2, format!("UPDATE events SET digest = zeroblob(32) {NEWEST}")),
+        ("the key of the identities", older, "UPDATE store SET identity_key = x'00'".to_owned()),
+        ("a retry schedule", older, "UPDATE destinations SET retry_schedule_s = '1,x'".to_owned()),
+        ("a mark of the identities", schema_2, "DELETE FROM identity_ranges WHERE number = 7".to_owned()),
+    ];
+    for (what, older, damage) in damages {
+        for upgrade_copy in [UpgradeCopy::Beside, UpgradeCopy::None] {
+            let folder = older();
+            let raw = Connection::open(folder.database()).expect("anybody can open it");
+            assert!(raw.execute(&damage, []).expect("it is legal") > 0, "{what}");
+            // All of it in the database, as after a stop.
+            raw.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).expect("it is emptied");
+            drop(raw);
+            let before = schema(&folder.database());
+            let refused = check_unchanged(&folder, &OpenOptions { upgrade_copy, ..options() });
+            assert_eq!(schema(&folder.database()), before, "{what}: {refused}");
+        }
+    }
 }
 
 fn what_is_left_of_a_copy_that_was_cut_short_is_no_obstacle() {
