@@ -7,6 +7,7 @@ use anyhow::{Context, Result};
 use bytes::Bytes;
 use hookstead_core::RunName;
 use hookstead_server::api::view::{EventView, EventsView, ReceiptView, RunView};
+use hookstead_server::transfer::ExportPage;
 use hookstead_server::{LocalApi, tokens};
 use http::Method;
 use reqwest::{StatusCode, Url};
@@ -15,7 +16,7 @@ use serde::de::DeserializeOwned;
 
 use crate::failure::{Exit, Failure};
 use crate::post::{http_client, not_reached};
-use crate::reader::EventQuery;
+use crate::reader::{EventQuery, ExportQuery};
 use crate::refusal::{Refused, Refuser};
 
 /// A check of a large store takes long; everything else is answered at once.
@@ -40,9 +41,15 @@ pub(crate) struct Call<'a> {
     method: Method,
     path: Vec<&'a str>,
     query: Vec<(&'a str, String)>,
-    body: Option<serde_json::Value>,
+    body: Option<Content>,
     subject: &'a str,
     wait: Duration,
+}
+
+/// What is sent along.
+struct Content {
+    kind: &'static str,
+    bytes: Bytes,
 }
 
 impl<'a> Call<'a> {
@@ -61,8 +68,13 @@ impl<'a> Call<'a> {
 
     /// Changes something.
     pub(crate) fn post(path: &[&'a str], body: &impl Serialize) -> Result<Self> {
-        let body = Some(serde_json::to_value(body)?);
-        Ok(Self { method: Method::POST, body, ..Self::get(path) })
+        let bytes = serde_json::to_vec(body)?.into();
+        Ok(Self::post_bytes(path, "application/json", bytes))
+    }
+
+    /// Sends something that is no JSON document.
+    pub(crate) fn post_bytes(path: &[&'a str], kind: &'static str, bytes: Bytes) -> Self {
+        Self { method: Method::POST, body: Some(Content { kind, bytes }), ..Self::get(path) }
     }
 
     /// What the request is about, for the words of a refusal; else it is the last part of the path.
@@ -154,6 +166,28 @@ impl Client {
         self.bytes(Call::get(&["v1", "events", selector, "body"]).about(selector)).await
     }
 
+    /// A page of an export: the lines of its events, and how it ended.
+    pub(crate) async fn export_page(&self, query: &ExportQuery) -> Result<ExportPage> {
+        let call = Call::get(&["v1", "export"])
+            .with("source", query.source.as_deref())
+            .with("type", query.event_type.as_deref())
+            .with("from", query.from.map(|from| from.to_string()))
+            .with("before", query.before.map(|before| before.to_string()))
+            .with("after", query.after.as_deref())
+            .with("until", query.until);
+        let answer = self.bytes(call.about("these events")).await?;
+        let text = answer.strip_suffix(b"\n").unwrap_or(&answer);
+        let end = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+        let lines = text.get(..end).unwrap_or_default().to_vec();
+        let end = text.get(end..).unwrap_or_default();
+        Ok(ExportPage { lines, end: serde_json::from_slice(end).context("read the end of a page")? })
+    }
+
+    /// The line of one event in an export.
+    pub(crate) async fn export_event(&self, selector: &str) -> Result<Bytes> {
+        self.bytes(Call::get(&["v1", "events", selector, "export"]).about(selector)).await
+    }
+
     /// How many events there are, as far as one page shows.
     pub(crate) async fn events_counted(&self) -> Result<usize> {
         let query = EventQuery { source: None, event_type: None, limit: 100, after: None };
@@ -197,7 +231,7 @@ async fn ask_server(
 ) -> Result<(StatusCode, Bytes)> {
     let mut request = http.request(call.method.clone(), url.clone()).timeout(ANSWER_WITHIN + call.wait);
     if let Some(body) = &call.body {
-        request = request.header("content-type", "application/json").body(body.to_string());
+        request = request.header("content-type", body.kind).body(body.bytes.clone());
     }
     if let Some(token) = token {
         request = request.bearer_auth(token);
@@ -213,7 +247,7 @@ async fn ask_here(api: &LocalApi, url: &Url, call: &Call<'_>) -> Result<(StatusC
         Some(query) => format!("{}?{query}", url.path()),
         None => url.path().to_owned(),
     };
-    let body = call.body.as_ref().map_or_else(Bytes::new, |body| body.to_string().into());
+    let body = call.body.as_ref().map_or_else(Bytes::new, |body| body.bytes.clone());
     Ok(api.answer(call.method.clone(), &target, body).await?)
 }
 

@@ -7,9 +7,11 @@ mod replay;
 use anyhow::Result;
 use bytes::Bytes;
 use clap::Args;
-use hookstead_core::RunName;
+use hookstead_core::{RunName, Timestamp};
 use hookstead_server::Config;
 use hookstead_server::api::view::{EventView, EventsView, ReceiptView, RunView};
+use hookstead_server::transfer::ExportPage;
+use hookstead_store::OpenOptions;
 use tokio::runtime::Runtime;
 
 use crate::client::Client;
@@ -36,6 +38,21 @@ pub(crate) struct EventQuery {
     pub(crate) event_type: Option<String>,
     pub(crate) limit: u16,
     pub(crate) after: Option<String>,
+}
+
+/// Which page of which events is exported.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ExportQuery {
+    pub(crate) source: Option<String>,
+    pub(crate) event_type: Option<String>,
+    /// Committed at or after.
+    pub(crate) from: Option<Timestamp>,
+    /// Committed before.
+    pub(crate) before: Option<Timestamp>,
+    /// Where the page before ended.
+    pub(crate) after: Option<String>,
+    /// The last event of this export, once it is known.
+    pub(crate) until: Option<u64>,
 }
 
 /// A way to read.
@@ -76,15 +93,24 @@ pub(crate) fn server(args: &WhereArgs, config: &Config) -> Result<Option<String>
 impl Reader {
     /// Finds the server, or opens the store if none runs.
     pub(crate) fn open(args: &WhereArgs) -> Result<Self> {
+        Self::open_with(args, &OpenOptions::default())
+    }
+
+    /// The same for a verb that names what is damaged by itself: some of it keeps nobody from reading the rest.
+    pub(crate) fn open_damaged_too(args: &WhereArgs) -> Result<Self> {
+        Self::open_with(args, &OpenOptions { spot_check_events: 0, ..OpenOptions::default() })
+    }
+
+    fn open_with(args: &WhereArgs, options: &OpenOptions) -> Result<Self> {
         let config = args.place.load()?;
         if let Some(server) = &args.server {
             return Ok(Self::Server(Client::at(server, &config.data)?, runtime()?));
         }
         match Running::find(&config) {
             Ok(Some(running)) => Ok(Self::Server(Client::at(&running.admin, &config.data)?, runtime()?)),
-            Ok(None) => Ok(Self::Store(Offline::open(&config)?)),
+            Ok(None) => Ok(Self::Store(Offline::open(&config, options)?)),
             // Who has it does not listen: an application of its own, or a server that starts.
-            Err(_) if reads_beside_owner(&config) => Ok(Self::Store(Offline::open(&config)?)),
+            Err(_) if reads_beside_owner(&config) => Ok(Self::Store(Offline::open(&config, options)?)),
             Err(error) => Err(error),
         }
     }
@@ -102,6 +128,22 @@ impl Reader {
         match self {
             Self::Server(client, runtime) => runtime.block_on(client.event(selector)),
             Self::Store(store) => store.event(selector),
+        }
+    }
+
+    /// A page of an export, the oldest event first.
+    pub(crate) fn export_page(&self, query: &ExportQuery) -> Result<ExportPage> {
+        match self {
+            Self::Server(client, runtime) => runtime.block_on(client.export_page(query)),
+            Self::Store(store) => store.export_page(query),
+        }
+    }
+
+    /// The line of one event in an export.
+    pub(crate) fn export_event(&self, selector: &str) -> Result<Bytes> {
+        match self {
+            Self::Server(client, runtime) => runtime.block_on(client.export_event(selector)),
+            Self::Store(store) => store.export_event(selector),
         }
     }
 

@@ -14,10 +14,26 @@ use crate::reader::{WhereArgs, refused, server, store_exists};
 pub(crate) fn with<T>(args: &WhereArgs, work: impl AsyncFnOnce(&Client) -> Result<T>) -> Result<Option<T>> {
     let config = args.place.load()?;
     let server = server(args, &config)?;
+    if server.is_none() && !store_exists(&config) {
+        return Ok(None);
+    }
+    done(server, config, work).map(Some)
+}
+
+/// Does something that brings events in: a store that was never made is made.
+pub(crate) fn making<T>(args: &WhereArgs, work: impl AsyncFnOnce(&Client) -> Result<T>) -> Result<T> {
+    let config = args.place.load()?;
+    done(server(args, &config)?, config, work)
+}
+
+fn done<T>(
+    server: Option<String>,
+    config: Config,
+    work: impl AsyncFnOnce(&Client) -> Result<T>,
+) -> Result<T> {
     runtime()?.block_on(async {
         let client = match server {
             Some(address) => Client::at(&address, &config.data)?,
-            None if !store_exists(&config) => return Ok(None),
             None => Client::here(open(config).await?)?,
         };
         let done = work(&client).await;
@@ -25,7 +41,7 @@ pub(crate) fn with<T>(args: &WhereArgs, work: impl AsyncFnOnce(&Client) -> Resul
         let closed = client.close().await;
         let done = done?;
         closed?;
-        Ok(Some(done))
+        Ok(done)
     })
 }
 

@@ -27,6 +27,7 @@ mod run;
 pub mod runs;
 pub mod telemetry;
 pub mod tokens;
+pub mod transfer;
 
 pub use config::Config;
 pub use descriptors::{OpenFiles, open_files};

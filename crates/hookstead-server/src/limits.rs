@@ -134,6 +134,27 @@ pub const SETTLE_BATCH_MAX: usize = hookstead_core::lease::CLAIM_MAX as usize;
 /// Largest body of a request that settles leases in a batch: each with a reason of some words.
 pub const SETTLE_BATCH_BYTES_MAX: usize = 512 * 1024;
 
+/// Events on one page of an export, so that their header fields together take some megabytes at the most.
+pub const EXPORT_EVENTS_MAX: u16 = 200;
+
+/// Bodies on one page of an export, together, in bytes; one larger body is a page of its own.
+pub const EXPORT_BODY_BYTES_MAX: u64 = 4 * 1024 * 1024;
+
+/// Lines of one request that imports events: half of a commit, so that requests from outside have room beside them.
+pub const IMPORT_LINES_MAX: usize = 256;
+
+/// Bytes of one request that imports events; one longer line comes alone.
+pub const IMPORT_BYTES_MAX: u64 = 4 * 1024 * 1024;
+
+/// Imports that are read and committed at once, which bounds what their lines take; others wait for [`READ_WAIT`].
+pub const IMPORTS_MAX: usize = 2;
+
+/// Header fields of an imported event, in bytes: four heads of ours, for events that another intake took in.
+pub const IMPORT_HEADERS_BYTES_MAX: usize = 4 * HEAD_BYTES_MAX;
+
+/// How far in the future an imported event may have been received: clocks of two machines differ, not by more.
+pub const IMPORT_AHEAD_MAX: Duration = Duration::from_secs(24 * 60 * 60);
+
 /// Longest reason or note that is kept, in bytes.
 pub const NOTE_BYTES_MAX: usize = 1024;
 

@@ -38,6 +38,7 @@ pub mod filter;
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub mod fuzzing;
+mod import;
 mod inbox;
 #[cfg(feature = "push")]
 pub mod keys;
@@ -66,6 +67,7 @@ pub use hookstead_core as core;
 pub use hookstead_core::{AcceptReceipt, Outcome, SourceName};
 pub use hookstead_store as store;
 pub use hookstead_verify as verify;
+pub use import::{Import, ImportDeliveries};
 pub use inbox::{Inbox, InboxBuilder};
 pub use processor::Unreadable;
 pub use receive::{Incoming, Received};

@@ -5,8 +5,8 @@ use std::cell::RefCell;
 use aws_lc_rs::rand::{SecureRandom, SystemRandom};
 use bytes::Bytes;
 use hookstead_core::{
-    AcceptReceipt, Acceptance, AcceptanceFacts, Bucket, ComparisonDigest, Digest, EventId, Identity,
-    IdentityError, ProviderEventId, RawHeaders, Scope, SourceNumber, Timestamp, Write, Written,
+    AcceptReceipt, Acceptance, AcceptanceFacts, Bucket, ComparisonDigest, DestinationNumber, Digest, EventId,
+    Identity, IdentityError, ProviderEventId, RawHeaders, Scope, SourceNumber, Timestamp, Write, Written,
 };
 use hookstead_verify::{
     HandshakeAnswer, Headers, Identified, IdentifyError, Reason, Rejection, RejectionClass, Request,
@@ -81,7 +81,27 @@ impl Inbox {
         body: Bytes,
         mut facts: AcceptanceFacts,
     ) -> Result<crate::commit::Pending, Unavailable> {
-        facts.destinations = self.routes().now().wanted(source.name(), facts.event_type.as_deref(), &body);
+        facts.destinations = self.wanted(source, facts.event_type.as_deref(), &body);
+        self.submit_acceptance(identity, body, facts)
+    }
+
+    /// Whom an event is owed to by the configuration of this moment.
+    pub(crate) fn wanted(
+        &self,
+        source: &Source,
+        event_type: Option<&str>,
+        body: &Bytes,
+    ) -> Vec<DestinationNumber> {
+        self.routes().now().wanted(source.name(), event_type, body)
+    }
+
+    /// Queues an event for the next commit, owed to whom its facts name.
+    pub(crate) fn submit_acceptance(
+        &self,
+        identity: Identity,
+        body: Bytes,
+        facts: AcceptanceFacts,
+    ) -> Result<crate::commit::Pending, Unavailable> {
         let key = &self.store().facts().identity_key;
         let acceptance = Acceptance::new(key, identity, body, facts, entropy()?);
         self.submit(LaneName::Accepts, Write::Accept(Box::new(acceptance)))
@@ -134,7 +154,7 @@ fn authenticate(source: &Source, incoming: &Incoming<'_>, wall: Timestamp) -> Re
 }
 
 /// What a body says apart from the values that its provider changes on a retry.
-fn comparison(source: &Source, body: &[u8]) -> Option<ComparisonDigest> {
+pub(crate) fn comparison(source: &Source, body: &[u8]) -> Option<ComparisonDigest> {
     let made = source.provider()?.comparison_digest(body)?;
     Some(ComparisonDigest { rule_version: made.rule, digest: Digest::from_bytes(made.digest) })
 }

@@ -1,6 +1,8 @@
 //! `hookstead events`: what came in. Asks the running server, or reads the store itself when none runs.
 
 mod body;
+mod export;
+mod import;
 mod list;
 mod redeliver;
 mod show;
@@ -15,13 +17,14 @@ Examples:
   hookstead events show @                 the newest one, with everything that is known of it
   hookstead events show stripe:evt_123    by the provider's id
   hookstead events body @ | jq .          exactly the bytes that came
+  hookstead events export > events.jsonl  all of them, with their bodies
   hookstead events redeliver @ --to app   to a destination, again";
 
 /// How an event is named, for every verb that takes one.
 const SELECTOR: &str = "\
 An event is named by its short id (0001), its id (a UUID), @ for the newest, or SOURCE:PROVIDER-ID.";
 
-/// Look at events: list, show one, get its body, deliver it again
+/// Look at events: list, show one, get its body, deliver it again, export, import
 #[derive(Debug, Args)]
 #[command(before_help = EXAMPLES, after_help = SELECTOR, args_conflicts_with_subcommands = true)]
 pub(crate) struct Events {
@@ -37,6 +40,8 @@ enum EventsVerb {
     Show(show::Show),
     Body(body::Body),
     Redeliver(redeliver::Redeliver),
+    Export(export::Export),
+    Import(import::Import),
 }
 
 pub(crate) fn run(args: &Events) -> Result<()> {
@@ -46,5 +51,7 @@ pub(crate) fn run(args: &Events) -> Result<()> {
         Some(EventsVerb::Show(args)) => show::run(args),
         Some(EventsVerb::Body(args)) => body::run(args),
         Some(EventsVerb::Redeliver(args)) => redeliver::run(args),
+        Some(EventsVerb::Export(args)) => export::run(args),
+        Some(EventsVerb::Import(args)) => import::run(args),
     }
 }

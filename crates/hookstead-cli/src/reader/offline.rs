@@ -6,17 +6,20 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use bytes::Bytes;
-use hookstead_core::{Body, BodySelector, Event, EventFilter, List, Order, Page, SourceNumber, Store};
+use hookstead_core::{
+    Body, BodySelector, Event, EventFilter, List, Order, Page, SourceNumber, Store, StoreError,
+};
 use hookstead_server::api::view::{EventView, EventsView, ReceiptView};
 use hookstead_server::config::store_path;
 use hookstead_server::lookup::{self, EventName, LookupError};
 use hookstead_server::problem::Choice;
+use hookstead_server::transfer::{ExportEnd, ExportPage, ExportRequest, event_line, export_page};
 use hookstead_server::{Config, answers, owed};
 use hookstead_store::{OpenError, OpenOptions};
 
-use super::EventQuery;
+use super::{EventQuery, ExportQuery};
 use crate::failure::{Exit, Failure};
-use crate::refusal::{ambiguous, erased, no_event, no_source};
+use crate::refusal::{ambiguous, damaged, erased, no_event, no_source};
 use crate::sample::now;
 
 /// An open store; `None` where none was made yet, which reads like an empty one.
@@ -27,14 +30,14 @@ pub(crate) struct Offline {
 
 impl Offline {
     /// Opens the store of a configuration. A store is never made by looking at it.
-    pub(crate) fn open(config: &Config) -> Result<Self> {
-        let store = open(config, &OpenOptions::default()).map_err(|error| refused(&error))?;
+    pub(crate) fn open(config: &Config, options: &OpenOptions) -> Result<Self> {
+        let store = open(config, options).map_err(|error| refused(&error))?;
         Ok(Self { store, config: Box::new(config.clone()) })
     }
 
     pub(super) fn events(&self, query: &EventQuery) -> Result<EventsView> {
         let Some(store) = &self.store else { return Ok(EventsView::from(&nothing())) };
-        let filter = filter(store.as_ref(), query)?;
+        let filter = filter_of(store.as_ref(), query.source.as_deref(), query.event_type.as_deref())?;
         let mut page = Page::first(query.limit, Order::NewestFirst);
         if let Some(after) = &query.after {
             page = page.after(after.parse().map_err(|error| usage("--after", &error))?);
@@ -55,6 +58,27 @@ impl Offline {
             Some(Body::Erased) => Err(erased(selector).into()),
             None => Err(no_event(selector, None).into()),
         }
+    }
+
+    pub(super) fn export_page(&self, query: &ExportQuery) -> Result<ExportPage> {
+        let Some(store) = self.store.as_deref() else {
+            return Ok(ExportPage { lines: Vec::new(), end: ExportEnd::default() });
+        };
+        let filter = filter_of(store, query.source.as_deref(), query.event_type.as_deref())?;
+        let filter = EventFilter { committed_from: query.from, committed_before: query.before, ..filter };
+        let after = query.after.as_deref().map(str::parse).transpose()?;
+        Ok(export_page(store, &ExportRequest { filter, after, until: query.until })?)
+    }
+
+    pub(super) fn export_event(&self, selector: &str) -> Result<Bytes> {
+        let (event, store) = self.find(selector)?;
+        let line = event_line(store, &event).map_err(|error| match error {
+            StoreError::Corrupt { .. } => damaged(selector).into(),
+            other => anyhow::Error::from(other),
+        })?;
+        let mut out = Vec::new();
+        line.write_to(&mut out)?;
+        Ok(out.into())
     }
 
     fn find(&self, text: &str) -> Result<(Event, &dyn Store)> {
@@ -135,12 +159,12 @@ fn nothing() -> List<Event> {
     List { items: Vec::new(), next: None, more: false }
 }
 
-fn filter(store: &dyn Store, query: &EventQuery) -> Result<EventFilter> {
-    let source = match &query.source {
+fn filter_of(store: &dyn Store, name: Option<&str>, event_type: Option<&str>) -> Result<EventFilter> {
+    let source = match name {
         Some(name) => Some(source(store, name)?.ok_or_else(no_source)?),
         None => None,
     };
-    let event_type = query.event_type.as_deref().map(str::parse).transpose();
+    let event_type = event_type.map(str::parse).transpose();
     let event_type = event_type.map_err(|error| usage("--type", &error))?;
     Ok(EventFilter { source, event_type, ..EventFilter::default() })
 }

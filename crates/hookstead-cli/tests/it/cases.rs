@@ -38,3 +38,5 @@ pub(crate) mod stage;
 mod timestamps;
 pub(crate) mod trace;
 mod upgrades;
+
+pub(crate) use case::hmac_hex;

@@ -3,7 +3,7 @@
 use crate::terminal::Terminal;
 
 /// Every verb, as it is typed. A verb that is missing here fails the first test.
-const VERBS: [&str; 53] = [
+const VERBS: [&str; 55] = [
     "",
     "serve",
     "demo",
@@ -14,6 +14,8 @@ const VERBS: [&str; 53] = [
     "events show",
     "events body",
     "events redeliver",
+    "events export",
+    "events import",
     "tail",
     "sources",
     "sources list",

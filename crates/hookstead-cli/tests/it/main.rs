@@ -41,4 +41,5 @@ mod subscription;
 mod tail;
 mod terminal;
 mod traced;
+mod transfer;
 mod verbs;

@@ -88,7 +88,8 @@ fn needs<'a>(method: &Method, path: &'a str) -> Needs<'a> {
         (true, [Some("v1"), Some("destinations"), Some(name), None]) => Needs::Look(name),
         (false, [Some("v1"), Some("destinations"), Some(name), Some("claim")]) => Needs::Consume(name),
         (false, [Some("v1"), Some("leases"), _, _]) => Needs::Lease,
-        (false, [Some("v1"), Some("reload"), None, None]) => Needs::Role(Role::Admin),
+        // Whoever imports answers for what no signature of ours has proved.
+        (false, [Some("v1"), Some("reload" | "import"), None, None]) => Needs::Role(Role::Admin),
         // Every role may look.
         (true, _) => Needs::Role(Role::Read),
         (false, _) => Needs::Role(Role::Operate),
@@ -135,6 +136,9 @@ mod tests {
             (Method::GET, "/v1/destinations/other"),
             (Method::GET, "/v1/events"),
             (Method::GET, "/v1/tail"),
+            (Method::GET, "/v1/export"),
+            (Method::GET, "/v1/events/@/export"),
+            (Method::POST, "/v1/import"),
             (Method::POST, "/v1/deliveries/0001:app/done"),
             (Method::POST, "/v1/reload"),
             (Method::POST, "//v1/destinations/app/claim"),
@@ -150,6 +154,9 @@ mod tests {
         assert!(!allowed("read", &Method::POST, claim) && allowed("operate", &Method::POST, claim));
         assert!(!allowed("operate", &Method::POST, "/v1/reload"));
         assert!(allowed("admin", &Method::POST, "/v1/reload"));
+        assert!(!allowed("operate", &Method::POST, "/v1/import"));
+        assert!(allowed("admin", &Method::POST, "/v1/import"));
+        assert!(allowed("read", &Method::GET, "/v1/export"));
         assert!(allowed("read", &Method::GET, "/v1/deliveries"));
         assert!(!allowed("read", &Method::POST, "/v1/leases/settle"));
     }

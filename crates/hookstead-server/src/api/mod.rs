@@ -11,11 +11,14 @@ mod doctor;
 mod doctor_view;
 mod error;
 mod events;
+mod export;
 #[cfg(feature = "fuzzing")]
 pub(crate) mod fuzzing;
 mod guard;
 mod health;
 mod hosts;
+mod import;
+mod import_view;
 mod lease_id;
 mod lease_view;
 mod leases;

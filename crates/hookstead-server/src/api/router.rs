@@ -8,15 +8,15 @@ use axum::middleware::from_fn_with_state;
 use axum::routing::{get, post};
 use hookstead::dispatch::Standings;
 use hookstead::{Health, Inbox};
-use tokio::sync::{Notify, watch};
+use tokio::sync::{Notify, Semaphore, watch};
 
 use super::error::ApiError;
 use super::hosts::Hosts;
 use super::places::Places;
 use super::waiting::Waiting;
 use super::{
-    claim, conflicts, deliveries, destinations, doctor, events, guard, health, leases, redeliveries, reload,
-    runs, sources, stats, tail,
+    claim, conflicts, deliveries, destinations, doctor, events, export, guard, health, import, leases,
+    redeliveries, reload, runs, sources, stats, tail,
 };
 use crate::config::LimitsConfig;
 use crate::listen::Stop;
@@ -31,6 +31,8 @@ pub(crate) struct Api {
     pub(crate) changes: Places,
     /// Claims that are read and answered.
     pub(crate) claims: Places,
+    /// Imports that are read and committed.
+    pub(crate) imports: Semaphore,
     /// How the destinations stand that the server works.
     pub(crate) standings: Standings,
     pub(crate) waiting: Arc<Waiting>,
@@ -58,8 +60,11 @@ pub(crate) fn router(api: Arc<Api>) -> Router {
         .route("/v1/events/{event}", get(events::show))
         .route("/v1/events/{event}/body", get(events::body))
         .route("/v1/events/{event}/receipt", get(events::receipt))
+        .route("/v1/events/{event}/export", get(export::event))
         .route("/v1/events/{event}/runs", get(runs::list).post(runs::create))
         .route("/v1/events/{event}/redeliver", post(redeliveries::event))
+        .route("/v1/export", get(export::page))
+        .route("/v1/import", get(import::limits).post(import::import))
         .route("/v1/tail", get(tail::tail))
         .route("/v1/destinations", get(destinations::list))
         .route("/v1/destinations/{name}", get(destinations::show))

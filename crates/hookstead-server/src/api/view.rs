@@ -15,6 +15,7 @@ pub use super::delivery_view::{
     NewEventRedelivery, NewRedelivery, RedeliveriesView, RedeliveryView, ReloadView, TailLine,
 };
 pub use super::doctor_view::{DoctorView, FindingView, OpenFilesView, SourceClockView};
+pub use super::import_view::{ImportLimits, ImportView, ImportedLine};
 pub use super::lease_view::{
     ExtendedView, LeaseOutcome, LeaseResult, LeaseView, LeasesView, SettleBatch, SettleDetails, SettleItem,
     SettledView,
@@ -270,7 +271,7 @@ impl From<&Event> for EventView {
 }
 
 /// Bytes as text where they are text, else in base64.
-pub(super) fn text_or_base64(bytes: &[u8]) -> (Option<String>, Option<String>) {
+pub(crate) fn text_or_base64(bytes: &[u8]) -> (Option<String>, Option<String>) {
     match std::str::from_utf8(bytes) {
         Ok(text) => (Some(text.to_owned()), None),
         Err(_) => (None, Some(STANDARD.encode(bytes))),

@@ -13,7 +13,7 @@ use hyper::body::Incoming;
 use hyper::service::Service;
 use hyper_util::service::TowerToHyperService;
 use tokio::net::TcpListener;
-use tokio::sync::{Notify, watch};
+use tokio::sync::{Notify, Semaphore, watch};
 
 use super::Reloader;
 use super::deliveries::DeliveryThreads;
@@ -23,7 +23,7 @@ use super::server::Task;
 use crate::api::{Api, Hosts, Places, Waiting, router};
 use crate::config::Config;
 use crate::intake::{BodyBudget, Gate, Handshakes, Intake, Setting};
-use crate::limits::{ADMIN_CONNECTIONS_MAX, CHANGES_MAX, CLAIMS_ANSWERED_MAX, READS_MAX};
+use crate::limits::{ADMIN_CONNECTIONS_MAX, CHANGES_MAX, CLAIMS_ANSWERED_MAX, IMPORTS_MAX, READS_MAX};
 use crate::listen::{Connections, HalfClosed, Listening, Share, Stop, Times, bind, serve};
 use crate::network::Networks;
 use crate::open::open_with;
@@ -195,6 +195,7 @@ pub(super) fn api(
         reads: Places::new(READS_MAX),
         changes: Places::new(CHANGES_MAX),
         claims: Places::new(CLAIMS_ANSWERED_MAX),
+        imports: Semaphore::new(IMPORTS_MAX),
         standings: shared.standings,
         waiting: shared.waiting,
         redeliveries: shared.redeliveries,

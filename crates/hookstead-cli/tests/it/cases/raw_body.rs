@@ -1,6 +1,9 @@
 //! Themes raw-body, charset-newlines and body-kinds: the bytes of the wire are the record.
 
+use super::case::Case;
 use super::play::{body, play};
+use super::stage::Stage;
+use crate::harness::Target;
 
 #[test]
 fn b001_json_is_not_written_anew() {
@@ -27,6 +30,35 @@ fn b005_a_body_that_is_no_utf8_is_a_body() {
     played.ids(&["x1"]);
     let stored = body(&mut played.server.admin(), &played.events[0]);
     assert_eq!(stored.iter().position(|byte| *byte == 0xe9), Some(21));
+}
+
+#[test]
+fn b006_an_exported_event_is_the_same_bytes_where_it_is_imported_and_pushed() {
+    let case = Case::get("B006");
+    let request = case.requests().remove(0);
+    let sent = request.body.expect("a body");
+    assert_eq!(sent.len(), 67);
+    let stage = || Stage::at(case.now()).source(&case.sources()[0]);
+    let first = stage();
+    let server = first.serve();
+    assert_eq!(server.connect().exchange(&request.bytes).expect("an answer").status, 202);
+    let file = first.data().join("events.jsonl").display().to_string();
+    let exported = first.run(&["events", "export", "gen:bin-1", "--output", &file]);
+    assert_eq!(exported.exit_code, Some(0), "{exported:?}");
+    drop(server);
+
+    let target = Target::answering(200, b"");
+    let push = format!("[destinations.app]\npush = \"{}\"\nallow_private = true\n", target.url());
+    let second = stage().toml(&push);
+    let imported = second.run(&["events", "import", &file]);
+    assert_eq!(imported.exit_code, Some(0), "{imported:?}");
+    let server = second.serve();
+    let mut admin = server.admin();
+    assert_eq!(admin.body("gen", "bin-1").expect("a body"), sent);
+    let asked = second.run(&["events", "redeliver", "gen:bin-1", "--to", "app"]);
+    assert_eq!(asked.exit_code, Some(0), "{asked:?}");
+    assert_eq!(target.wait_for(1)[0].body, sent);
+    assert_eq!(target.got().len(), 1, "the import alone pushed nothing");
 }
 
 #[test]

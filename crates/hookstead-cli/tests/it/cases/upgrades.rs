@@ -41,6 +41,9 @@ fn b218_a_newer_store_is_refused_and_not_touched() {
             refused.stderr.contains("1000") && refused.stderr.contains("newer program"),
             "{url}: {refused:?}"
         );
+        let exported = stage.run(&["events", "export"]);
+        assert!(exported.exit_code != Some(0) && exported.stdout.is_empty(), "{url}: {exported:?}");
+        assert!(exported.stderr.contains("newer program"), "{url}: {exported:?}");
         assert!(contents(&data) == before, "{url}: the store was written to");
     }
 }

@@ -3,7 +3,7 @@
 use std::fmt::{self, Write};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use tempfile::TempDir;
 
@@ -173,6 +173,15 @@ impl Project {
             stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
             stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
         }
+    }
+
+    /// Starts a verb of the binary that reads what the test writes.
+    pub(crate) fn spawn(&self, arguments: &[&str]) -> Child {
+        let mut command = Command::new(BINARY);
+        command.args(arguments).arg("--config").arg(self.write_config());
+        self.set_environment(&mut command);
+        let command = command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+        command.spawn().expect("the binary starts")
     }
 
     fn serve_command(&self, mut command: Command) -> Command {
