@@ -67,7 +67,8 @@ pub trait Store: Send + Sync {
     ///
     /// # Errors
     ///
-    /// If none of them can be read.
+    /// If the store cannot be read for a reason that is no event's: it is [`StoreError::Busy`], say, or closed. What is
+    /// wrong with an event is told of that event, also where it is wrong with each.
     fn fetch(
         &self,
         events: &[EventId],

@@ -58,7 +58,9 @@ impl Batch<'_> {
         }
         match found {
             Some(delivery) if delivery.id != *id => Err(row::misled(&id.event, seq)),
-            found => Ok(found.map(|delivery| (seq, delivery))),
+            Some(delivery) => Ok(Some((seq, delivery))),
+            // There is none, or the index led to an event that is owed to somebody else, or to none.
+            None => seq_of(connection, &id.event).map(|_| None),
         }
     }
 

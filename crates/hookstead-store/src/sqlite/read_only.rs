@@ -160,9 +160,7 @@ impl ReadOnlyStore {
         &self,
         read: impl FnOnce(&Connection, &Known<'_>) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
-        if self.closed.load(Ordering::Acquire) {
-            return Err(StoreError::backend("use the store", "it is closed"));
-        }
+        self.check_open()?;
         self.readers.read(|connection| {
             let registry = register::load(connection)?;
             let known = Known {
@@ -172,6 +170,13 @@ impl ReadOnlyStore {
             };
             read(connection, &known)
         })
+    }
+
+    fn check_open(&self) -> Result<(), StoreError> {
+        if self.closed.load(Ordering::Acquire) {
+            return Err(StoreError::backend("use the store", "it is closed"));
+        }
+        Ok(())
     }
 
     fn ledger(&self) -> Result<Ledger, StoreError> {
@@ -217,7 +222,8 @@ impl Store for ReadOnlyStore {
         events: &[EventId],
         fits: &mut dyn FnMut(usize, u64) -> bool,
     ) -> Result<Vec<Fetched>, StoreError> {
-        self.read(|connection, known| fetch::all(connection, known, events, fits))
+        self.check_open()?;
+        fetch::events(&|one| self.read(|connection, known| one(connection, known)), events, fits)
     }
 
     fn list_events(&self, filter: &EventFilter, page: &Page) -> Result<List<Event>, StoreError> {

@@ -130,23 +130,13 @@ impl Store for SqliteStore {
         self.read(|connection, _| event::body(connection, selector))
     }
 
-    /// One that is damaged may fail the read of all: then each is read by itself, so that it fails alone.
     fn fetch(
         &self,
         events: &[EventId],
         fits: &mut dyn FnMut(usize, u64) -> bool,
     ) -> Result<Vec<Fetched>, StoreError> {
         self.check_open()?;
-        if let Ok(fetched) = self.read(|connection, known| fetch::all(connection, known, events, fits)) {
-            return Ok(fetched);
-        }
-        let each = events.iter().enumerate().map(|(at, id)| {
-            let one = |connection: &Connection, known: &Known<'_>| {
-                fetch::one(connection, known, id, &mut |bytes| fits(at, bytes))
-            };
-            self.read(one).unwrap_or_else(Fetched::Failed)
-        });
-        Ok(each.collect())
+        fetch::events(&|one| self.read(|connection, known| one(connection, known)), events, fits)
     }
 
     fn list_events(&self, filter: &EventFilter, page: &Page) -> Result<List<Event>, StoreError> {

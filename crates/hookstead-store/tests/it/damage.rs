@@ -1,12 +1,13 @@
 //! Bytes that changed on the disk are found before anything rests on them.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use hookstead_core::{
-    BodySelector, Claim, EventSelector, Fetched, Lease, Settle, Settled, Settlement, StoreError, Verdict,
-    Write, Written,
+    Acceptance, AcceptanceFacts, BodySelector, Claim, EventSelector, Fetched, Lease, Settle, Settled,
+    Settlement, Store, StoreError, Verdict, Write, Written,
 };
-use hookstead_store::{IdentityFlush, OpenError, OpenOptions, open};
+use hookstead_store::{IdentityFlush, OpenError, OpenOptions, open, open_read_only};
 use rusqlite::Connection;
 
 use crate::backend::{Folder, OPENED_AT, options};
@@ -24,6 +25,9 @@ cases!("damage":
     an_event_that_is_missing_is_named,
     an_identity_that_is_missing_or_points_elsewhere_is_named,
     an_event_id_that_leads_to_another_event_serves_and_settles_nothing,
+    an_event_id_that_leads_to_what_is_owed_to_nobody_is_told_of_a_settle,
+    an_event_id_that_leads_nowhere_is_told_alike_by_each_read_and_by_a_settle,
+    a_long_damaged_body_and_a_row_that_cannot_be_read_fail_alone,
     a_delivery_of_no_event_is_counted,
     a_sound_store_has_no_problems,
 );
@@ -163,15 +167,83 @@ fn an_event_id_that_leads_to_another_event_serves_and_settles_nothing() {
     let fetched = store.fetch(&[misled, sound], &mut |_, _| true).expect("the sound one can be read");
     assert!(matches!(fetched[0], Fetched::Failed(StoreError::Corrupt { .. })), "{:?}", fetched[0]);
     assert!(matches!(&fetched[1], Fetched::Whole(event, _) if event.id == sound), "{:?}", fetched[1]);
-    let settle = |lease: &Lease| {
-        let (delivery, token) = (lease.delivery, lease.token);
-        let settle = Settle { delivery, token, verdict: Verdict::Done, attempt: None };
-        store.apply(&[Write::Settle(Box::new(settle))], OPENED_AT)
-    };
-    let refused = settle(first);
+    let refused = settled(&store, first);
     assert!(matches!(refused, Err(StoreError::Corrupt { .. })), "{refused:?}");
-    let settled = settle(second).expect("the sound one is settled");
-    assert_eq!(settled, [Written::Settled(Settlement::Settled(Settled::Done))]);
+    let written = settled(&store, second).expect("the sound one is settled");
+    assert_eq!(written, [Written::Settled(Settlement::Settled(Settled::Done))]);
+}
+
+/// A store whose first event is leased and the second, which is owed to nobody, is not; then an edit.
+fn misled(sql: &str) -> (Folder, Arc<dyn Store>, Lease) {
+    let folder = Folder::new();
+    let store = folder.open().store;
+    register(&store);
+    accept(&store, "evt_1", BODY);
+    let Write::Accept(plain) = accepting(&store, "evt_2", BODY) else { panic!("an accept") };
+    let facts = AcceptanceFacts { destinations: Vec::new(), ..plain.facts().clone() };
+    let key = &store.facts().identity_key;
+    let unowed = Acceptance::new(key, plain.identity().clone(), plain.body().clone(), facts, [2; 10]);
+    let claim = Claim { destination: APP, max: 2, lease_for: Duration::from_secs(60) };
+    let writes = [Write::Accept(Box::new(unowed)), Write::Claim(claim)];
+    let written = store.apply(&writes, OPENED_AT).expect("the first is due");
+    let Written::Claimed(leases) = &written[1] else { panic!("a claim was answered {written:?}") };
+    let [lease] = leases.as_slice() else { panic!("{leases:?}") };
+    let lease = lease.clone();
+    edit(&folder, sql);
+    (folder, store, lease)
+}
+
+fn settled(store: &Arc<dyn Store>, lease: &Lease) -> Result<Vec<Written>, StoreError> {
+    let settle =
+        Settle { delivery: lease.delivery, token: lease.token, verdict: Verdict::Done, attempt: None };
+    store.apply(&[Write::Settle(Box::new(settle))], OPENED_AT)
+}
+
+/// The event that is there has no such delivery: that is no proof that the one asked for has none.
+fn an_event_id_that_leads_to_what_is_owed_to_nobody_is_told_of_a_settle() {
+    let (_folder, store, lease) = misled("UPDATE event_ids SET seq = 2 WHERE seq = 1");
+    let refused = settled(&store, &lease);
+    assert!(matches!(refused, Err(StoreError::Corrupt { .. })), "{refused:?}");
+}
+
+fn an_event_id_that_leads_nowhere_is_told_alike_by_each_read_and_by_a_settle() {
+    let (folder, store, lease) = misled("UPDATE event_ids SET seq = 99 WHERE seq = 1");
+    let id = lease.delivery.event;
+    let refused = settled(&store, &lease);
+    assert!(matches!(refused, Err(StoreError::Corrupt { .. })), "{refused:?}");
+    let reader = open_read_only(&folder.url(), &OpenOptions { spot_check_events: 0, ..options() });
+    for store in [store, reader.expect("it opens to be read")] {
+        let event = store.event(&EventSelector::Id(id));
+        assert!(matches!(event, Err(StoreError::Corrupt { .. })), "{event:?}");
+        let body = store.body(BodySelector::Event(id));
+        assert!(matches!(body, Err(StoreError::Corrupt { .. })), "{body:?}");
+        let fetched = store.fetch(&[id], &mut |_, _| true).expect("it is told of the event");
+        assert!(matches!(fetched[0], Fetched::Failed(StoreError::Corrupt { .. })), "{:?}", fetched[0]);
+    }
+}
+
+/// Also where the store is only read, and whether or not the body came along with its row.
+fn a_long_damaged_body_and_a_row_that_cannot_be_read_fail_alone() {
+    let folder = Folder::new();
+    let store = folder.open().store;
+    register(&store);
+    let long = vec![b'x'; 100 * 1024];
+    for (id, body) in [("evt_1", &*long), ("evt_2", BODY), ("evt_3", BODY), ("evt_4", &*long)] {
+        accept(&store, id, body);
+    }
+    let ids = [1, 2, 3, 4].map(|n| find(&store, &format!("evt_{n}")).id);
+    edit(&folder, "UPDATE events SET body = CAST('y' || substr(body, 2) AS BLOB) WHERE seq = 1");
+    edit(&folder, "UPDATE events SET digest = x'00' WHERE seq = 2");
+    let reader = open_read_only(&folder.url(), &OpenOptions { spot_check_events: 0, ..options() });
+    for store in [store, reader.expect("it opens to be read")] {
+        let fetched = store.fetch(&ids, &mut |_, _| true).expect("the others can be read");
+        for failed in &fetched[..2] {
+            assert!(matches!(failed, Fetched::Failed(StoreError::Corrupt { .. })), "{failed:?}");
+        }
+        for (whole, id) in fetched[2..].iter().zip(&ids[2..]) {
+            assert!(matches!(whole, Fetched::Whole(event, _) if event.id == *id), "{whole:?}");
+        }
+    }
 }
 
 fn a_delivery_of_no_event_is_counted() {
