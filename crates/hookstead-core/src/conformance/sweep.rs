@@ -26,6 +26,7 @@ list!("sweep":
     deliveries_and_attempts_outlive_the_body,
     the_deliveries_of_an_erased_event_can_still_be_worked,
     an_event_is_erased_once,
+    an_event_from_a_clock_that_was_ahead_keeps_no_other,
     the_oldest_events_go_first,
     rules_are_followed_in_their_order,
     expired_leases_count_before_events,
@@ -183,6 +184,28 @@ fn an_event_is_erased_once(world: &mut World) {
     world.advance(SECOND);
     assert_eq!(world.erase_finished(world.source("shop")).erased, 0);
     assert_eq!(world.event(event), before);
+}
+
+/// It goes itself when its time has come, by whatever clock; until then, what follows it goes all the same.
+fn an_event_from_a_clock_that_was_ahead_keeps_no_other(world: &mut World) {
+    const DAY: std::time::Duration = std::time::Duration::from_hours(24);
+    let source = world.source("shop");
+    for (id, days) in [("years", 3_650), ("days", 10)] {
+        let accept = world.accepting(&Draft::new(source, id, "{}"));
+        world.store().apply(&[accept], world.now().plus(DAY * days)).expect("any time is legal");
+    }
+    let sweep = |days| {
+        let before = world.now().minus(DAY * days);
+        world.sweep_by(vec![rule(source, None, Some(before))], 10).erased
+    };
+    let first = world.accept(&Draft::new(source, "first", "{}")).event;
+    world.advance(DAY * 5);
+    let second = world.accept(&Draft::new(source, "second", "{}")).event;
+    assert_eq!((sweep(3), is_erased(world, first)), (1, true), "both lie ahead");
+    world.advance(DAY * 6);
+    assert_eq!((sweep(4), is_erased(world, second)), (1, true), "one lies ahead");
+    world.advance(DAY * 5);
+    assert_eq!((sweep(4), sweep(4)), (1, 0), "its time has come");
 }
 
 fn the_oldest_events_go_first(world: &mut World) {

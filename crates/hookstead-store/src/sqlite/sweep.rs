@@ -19,8 +19,12 @@ use super::row;
 pub(super) const EVENTS_LOOKED_AT_MAX: u32 = 20_000;
 
 /// How far commit times may lie behind sequence numbers: a clock that was set back between two runs of the
-/// process. Beyond it the search of a rule ends, since all that follows is newer.
+/// process. What was committed later than that is newer than a rule's instant.
 const CLOCK_SLACK: Duration = Duration::from_hours(24);
+
+/// So many newer events in a row end the search of a rule, since all that follows is newer too. Fewer may come from a
+/// clock that was ahead, and older ones may follow.
+const NEWER_IN_A_ROW: u32 = 256;
 
 /// An event that a rule lets go.
 struct Expendable {
@@ -93,7 +97,8 @@ impl Batch<'_> {
             return Ok(Found { events: Vec::new(), goes_on_at: None });
         };
         let from = self.ledger.sweep_from.get(&rule.source).copied().unwrap_or(self.ledger.kept_from);
-        search(self.connection, rule, before, from, max).map_err(reading("look for what may be erased"))
+        let newer = Newer { now: self.now, than: before.plus(CLOCK_SLACK), in_a_row: 0 };
+        search(self.connection, rule, newer, from, max).map_err(reading("look for what may be erased"))
     }
 
     fn erase(&mut self, event: &Expendable) -> Result<(), StoreError> {
@@ -140,11 +145,31 @@ impl Batch<'_> {
     }
 }
 
+/// The events that are newer than a rule's instant, as a search comes to them.
+struct Newer {
+    now: Timestamp,
+    than: Timestamp,
+    in_a_row: u32,
+}
+
+impl Newer {
+    /// Whether nothing older follows this one.
+    fn ends_with(&mut self, committed_at: Timestamp) -> bool {
+        if committed_at <= self.than {
+            self.in_a_row = 0;
+        } else if committed_at <= self.now {
+            self.in_a_row += 1;
+        }
+        // What lies ahead of the clock says nothing of what follows, however much of it there is.
+        self.in_a_row >= NEWER_IN_A_ROW
+    }
+}
+
 /// Looks at events from `from` on, the oldest first, for what `rule` lets go.
 fn search(
     connection: &Connection,
     rule: &RetentionRule,
-    before: Timestamp,
+    mut newer: Newer,
     from: Seq,
     max: u32,
 ) -> rusqlite::Result<Found> {
@@ -160,7 +185,7 @@ fn search(
     let mut looked_at = 0;
     while let Some(row) = rows.next()? {
         let (seq, committed_at) = (row::seq(row, 0)?, row::time(row, 1)?);
-        if found.events.len() >= max as usize || committed_at > before.plus(CLOCK_SLACK) {
+        if found.events.len() >= max as usize || newer.ends_with(committed_at) {
             return Ok(found);
         }
         looked_at += 1;
