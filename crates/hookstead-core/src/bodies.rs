@@ -11,6 +11,10 @@ use crate::id::{Seq, SourceNumber};
 #[derive(Clone, Debug, Default)]
 pub struct Bodies(BTreeSet<(SourceNumber, Digest, Seq)>);
 
+/// How many events with a body are read, the oldest first, to find one that has it unharmed. More than one is read only
+/// where the first is damaged.
+pub const REUSED_BODIES_READ_MAX: u32 = 8;
+
 impl Bodies {
     /// Adds an event's body. Adding it again changes nothing.
     pub fn remember(&mut self, source: SourceNumber, digest: Digest, seq: Seq) {
@@ -24,8 +28,13 @@ impl Bodies {
 
     /// The oldest event of the source with a body of this digest.
     pub fn first_of(&self, source: SourceNumber, digest: Digest) -> Option<Seq> {
+        self.all_of(source, digest).next()
+    }
+
+    /// The events of the source with a body of this digest, the oldest first.
+    pub fn all_of(&self, source: SourceNumber, digest: Digest) -> impl Iterator<Item = Seq> {
         let all = (source, digest, Seq(0))..=(source, digest, Seq(u64::MAX));
-        self.0.range(all).next().map(|(.., seq)| *seq)
+        self.0.range(all).map(|(.., seq)| *seq)
     }
 }
 
@@ -42,6 +51,7 @@ mod tests {
             bodies.remember(source, digest, Seq(seq));
         }
         assert_eq!(bodies.first_of(shop, one), Some(Seq(3)));
+        assert_eq!(bodies.all_of(shop, one).collect::<Vec<_>>(), [Seq(3), Seq(7)]);
         bodies.forget(shop, one, Seq(3));
         bodies.forget(shop, one, Seq(4));
         assert_eq!(bodies.first_of(shop, one), Some(Seq(7)));

@@ -143,7 +143,8 @@ pub enum BodyReuse {
     Ignore,
     /// The event is stored and says which event had its bytes first.
     Flag,
-    /// Nothing is stored: [`Outcome::BodyReused`].
+    /// Nothing is stored: [`Outcome::BodyReused`]. Where the bytes that came first are damaged, it is as with
+    /// [`BodyReuse::Flag`].
     Refuse,
 }
 

@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
+use hookstead_core::bodies::REUSED_BODIES_READ_MAX;
 use hookstead_core::event::VARIANTS_MAX;
 use hookstead_core::{
     AcceptReceipt, Acceptance, BodyReuse, ConflictState, Delivery, DeliveryId, DeliveryTally,
-    DestinationNumber, Duplicates, Event, EventId, Outcome, Seq, StoreError, StoredBytes,
+    DestinationNumber, Digest, Duplicates, Event, EventId, Outcome, Seq, SourceNumber, StoreError,
+    StoredBytes,
 };
 
 use super::batch::Batch;
@@ -15,10 +17,7 @@ use super::row::{EventRow, Row, VariantRow};
 impl Batch<'_> {
     pub(super) fn accept(&mut self, acceptance: &Acceptance) -> Result<AcceptReceipt, StoreError> {
         let Some(row) = self.tables.by_identity(acceptance.identity()).map(Arc::clone) else {
-            return match self.reused(acceptance) {
-                Some(refused) if acceptance.facts().body_reuse == BodyReuse::Refuse => Ok(refused),
-                earlier => self.store_first(acceptance, earlier.map(|earlier| earlier.event)),
-            };
+            return self.store_unless_reused(acceptance);
         };
         let body = self.body(&row)?;
         let stored = StoredBytes {
@@ -38,13 +37,35 @@ impl Batch<'_> {
         self.count_duplicate(&revision)
     }
 
-    /// The receipt of the event that had these bytes first, if they are looked for.
-    fn reused(&self, acceptance: &Acceptance) -> Option<AcceptReceipt> {
-        if acceptance.facts().body_reuse == BodyReuse::Ignore {
-            return None;
+    /// Stores an event whose identity is new, unless its body came before and is refused for that.
+    fn store_unless_reused(&mut self, acceptance: &Acceptance) -> Result<AcceptReceipt, StoreError> {
+        let (source, digest) = (acceptance.identity().source, acceptance.digest());
+        let rule = acceptance.facts().body_reuse;
+        if rule == BodyReuse::Ignore {
+            return self.store_first(acceptance, None);
         }
-        let earlier = self.tables.first_of_body(acceptance.identity().source, acceptance.digest())?;
-        Some(receipt(&earlier.event, Outcome::BodyReused))
+        if let (BodyReuse::Refuse, Some(sound)) = (rule, self.sound_one_with_body(source, digest)?) {
+            return Ok(receipt(&sound.event, Outcome::BodyReused));
+        }
+        let earlier = self.tables.with_body(source, digest).next().map(|row| row.event.id);
+        self.store_first(acceptance, earlier)
+    }
+
+    /// The oldest event with this body that has it unharmed. Where none has, what comes again may be all that is left of
+    /// these bytes: to refuse it, so that its sender gives up, would lose them.
+    fn sound_one_with_body(
+        &self,
+        source: SourceNumber,
+        digest: Digest,
+    ) -> Result<Option<Arc<EventRow>>, StoreError> {
+        for row in self.tables.with_body(source, digest).take(REUSED_BODIES_READ_MAX as usize) {
+            match self.body(row) {
+                Ok(Some(_)) => return Ok(Some(Arc::clone(row))),
+                Ok(None) | Err(StoreError::Corrupt { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(None)
     }
 
     fn store_first(

@@ -241,8 +241,13 @@ impl Tables {
     }
 
     /// The oldest event of a source with this body, of those whose bodies are kept and looked out for.
-    pub(super) fn first_of_body(&self, source: SourceNumber, digest: Digest) -> Option<&Arc<EventRow>> {
-        self.events.get(&self.by_body.first_of(source, digest)?)
+    /// The events of a source with this body, the oldest first, as far as it is looked out for.
+    pub(super) fn with_body(
+        &self,
+        source: SourceNumber,
+        digest: Digest,
+    ) -> impl Iterator<Item = &Arc<EventRow>> {
+        self.by_body.all_of(source, digest).filter_map(|seq| self.events.get(&seq))
     }
 
     pub(super) fn work_key(&self, id: &DeliveryId) -> Option<WorkKey> {

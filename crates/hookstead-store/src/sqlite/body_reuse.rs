@@ -3,13 +3,15 @@
 //! It costs an event one entry in an index that is ordered by digests, so a page of its own for nearly each event
 //! of a large store; an event that ignores reuse pays nothing. It decides nothing about an identity that is taken.
 
+use hookstead_core::bodies::REUSED_BODIES_READ_MAX;
 use hookstead_core::{
-    AcceptReceipt, Acceptance, BodyReuse, CheckProblem, CheckReport, Digest, EventId, IdentityHash, Outcome,
-    Seq, SourceNumber, StoreError,
+    AcceptReceipt, Acceptance, Body, BodyReuse, CheckProblem, CheckReport, Digest, EventId, IdentityHash,
+    Outcome, Seq, SourceNumber, StoreError,
 };
 use rusqlite::{Connection, OptionalExtension, Row};
 
 use super::batch::{Batch, held};
+use super::event;
 use super::failure::{reading, writing};
 use super::ledger::{count, int};
 use super::row;
@@ -33,10 +35,11 @@ impl Batch<'_> {
             return self.store_first(hash, acceptance);
         }
         let source = acceptance.identity().source;
-        let earlier = self.first_of_body(source, acceptance.digest())?;
-        if let (Some(refused), BodyReuse::Refuse) = (earlier, rule) {
-            return Ok(refused);
+        let came_before = self.with_body(source, acceptance.digest())?;
+        if let (BodyReuse::Refuse, Some(sound)) = (rule, self.sound_one(&came_before)?) {
+            return Ok(sound);
         }
+        let earlier = came_before.first();
         let stored = self.store_first(hash, acceptance)?;
         self.watch_body(source, acceptance.digest(), stored.seq)?;
         if let Some(earlier) = earlier {
@@ -61,16 +64,12 @@ impl Batch<'_> {
             .map_err(writing("forget a body"))
     }
 
-    /// The receipt of the oldest event of the source with this body.
-    fn first_of_body(
-        &mut self,
-        source: SourceNumber,
-        digest: Digest,
-    ) -> Result<Option<AcceptReceipt>, StoreError> {
+    /// The receipts of the oldest events of the source with this body.
+    fn with_body(&mut self, source: SourceNumber, digest: Digest) -> Result<Vec<AcceptReceipt>, StoreError> {
         let sql = "SELECT events.seq, events.id, events.committed_at_us
                    FROM watched_bodies JOIN events ON events.seq = watched_bodies.seq
                    WHERE watched_bodies.source = ?1 AND digest_prefix = ?2 AND events.digest = ?3
-                   ORDER BY watched_bodies.seq LIMIT 1";
+                   ORDER BY watched_bodies.seq LIMIT ?4";
         let receipt = |row: &Row<'_>| {
             Ok(AcceptReceipt {
                 outcome: Outcome::BodyReused,
@@ -83,9 +82,23 @@ impl Batch<'_> {
         };
         held(&mut self.statements.find_body, self.connection, sql)
             .and_then(|statement| {
-                statement.query_row((source.0, prefix(&digest), digest.as_bytes()), receipt).optional()
+                let key = (source.0, prefix(&digest), digest.as_bytes(), REUSED_BODIES_READ_MAX);
+                statement.query_map(key, receipt)?.collect()
             })
             .map_err(reading("look for a body"))
+    }
+
+    /// The oldest of them that has its body unharmed. Where none has, what comes again may be all that is left of these
+    /// bytes: to refuse it, so that its sender gives up, would lose them.
+    fn sound_one(&self, came_before: &[AcceptReceipt]) -> Result<Option<AcceptReceipt>, StoreError> {
+        for receipt in came_before {
+            match event::body_of(self.connection, receipt.seq) {
+                Ok(Some(Body::Kept(_))) => return Ok(Some(*receipt)),
+                Ok(_) | Err(StoreError::Corrupt { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(None)
     }
 
     fn watch_body(&mut self, source: SourceNumber, digest: Digest, seq: Seq) -> Result<(), StoreError> {

@@ -1,13 +1,17 @@
 //! What the SQLite store keeps of bodies that came under two identities: what a check finds when it is damaged, and
-//! that a database from before there was any of it is taken over.
+//! that a database from before there was any of it is taken over. And of both stores that a damaged body refuses nothing.
 
+use std::path::Path;
 use std::sync::Arc;
 
-use hookstead_core::{AcceptReceipt, Acceptance, BodyReuse, Outcome, Store, Write, Written};
+use hookstead_core::{
+    AcceptReceipt, Acceptance, Body, BodyReuse, BodySelector, Outcome, Store, Write, Written,
+};
 use rusqlite::Connection;
 
 use crate::backend::{Folder, OPENED_AT};
 use crate::case::cases;
+use crate::files::backend::Dir;
 use crate::scene::{accept, accepting, find, problems, register};
 
 cases!("body_reuse":
@@ -16,12 +20,17 @@ cases!("body_reuse":
     a_mark_of_no_event_is_found,
     a_database_from_before_the_index_is_taken_over,
     what_was_stored_before_the_index_is_neither_found_nor_marked,
+    a_damaged_body_refuses_no_sound_one,
 );
 
 /// Accepts an event whose body is looked out for.
 fn watched(store: &Arc<dyn Store>, id: &str, body: &[u8]) -> AcceptReceipt {
+    ruled(store, id, body, BodyReuse::Flag)
+}
+
+fn ruled(store: &Arc<dyn Store>, id: &str, body: &[u8], body_reuse: BodyReuse) -> AcceptReceipt {
     let Write::Accept(plain) = accepting(store, id, body) else { panic!("an accept") };
-    let facts = hookstead_core::AcceptanceFacts { body_reuse: BodyReuse::Flag, ..plain.facts().clone() };
+    let facts = hookstead_core::AcceptanceFacts { body_reuse, ..plain.facts().clone() };
     let mut entropy = [0; 10];
     entropy.copy_from_slice(&plain.identity_hash().0[..10]);
     let key = &store.facts().identity_key;
@@ -108,4 +117,49 @@ fn what_was_stored_before_the_index_is_neither_found_nor_marked() {
     let store = folder.open().store;
     assert_eq!(find(&store, "evt_1").same_body_as, None);
     assert_eq!(watched(&store, "evt_2", b"one").same_body_as, None);
+}
+
+/// The bytes that come again under another id may be all that is left of them.
+fn a_damaged_body_refuses_no_sound_one() {
+    let folder = Folder::new();
+    let raw = |sql| {
+        let raw = Connection::open(folder.database()).expect("anybody can open it");
+        assert_eq!(raw.execute(sql, []).expect("the edit is legal"), 1);
+    };
+    check_damaged(&folder.open().store, || {
+        raw("UPDATE events SET body = CAST('the-signed-bodY' AS BLOB) WHERE seq = 1");
+    });
+    let dir = Dir::new();
+    check_damaged(&dir.open().store, || damage_record(&dir.root()));
+}
+
+fn check_damaged(store: &Arc<dyn Store>, damage: impl FnOnce()) {
+    const BODY: &[u8] = b"the-signed-body";
+    register(store);
+    let refusing = |id| ruled(store, id, BODY, BodyReuse::Refuse);
+    let first = refusing("evt_1");
+    let refused = refusing("evt_2");
+    assert_eq!((refused.outcome, refused.event), (Outcome::BodyReused, first.event));
+    damage();
+    let kind = store.facts().kind;
+    let second = refusing("evt_2");
+    assert_eq!((second.outcome, second.same_body_as), (Outcome::Stored, Some(first.event)), "{kind}");
+    let body = store.body(BodySelector::Event(second.event)).expect("it is sound");
+    assert_eq!(body, Some(Body::Kept(BODY.into())), "{kind}");
+    let refused = refusing("evt_3");
+    assert_eq!((refused.outcome, refused.event), (Outcome::BodyReused, second.event), "{kind}");
+}
+
+/// Changes the last letter of the body in the one record of a folder, which has it in base64.
+fn damage_record(root: &Path) {
+    let folder = root.join("sources/shop/deliveries");
+    let records =
+        std::fs::read_dir(&folder).expect("it can be listed").map(|entry| entry.expect("it is there").path());
+    let changed = records.filter(|path| {
+        let Ok(text) = std::fs::read_to_string(path) else { return false };
+        let damaged = text.replace("dGhlLXNpZ25lZC1ib2R5", "dGhlLXNpZ25lZC1ib2RZ");
+        std::fs::write(path, &damaged).expect("it can be written");
+        damaged != text
+    });
+    assert_eq!(changed.count(), 1);
 }

@@ -1,6 +1,6 @@
 //! The files store from outside.
 
-mod backend;
+pub(crate) mod backend;
 pub(crate) mod cut;
 mod folder;
 mod journal;
