@@ -8,6 +8,7 @@ pub mod config;
 mod descriptors;
 pub mod destination_secrets;
 pub mod dev;
+pub mod explain;
 pub mod folder;
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]

@@ -6,6 +6,7 @@ use hookstead_core::{BodyReuse, SourceName, SourceNumber};
 use hookstead_verify::{IdentityRule, Processor, Provider, Secret, Verifier, VerifierError, VerifyOptions};
 
 use crate::clock_skew::{ClockSkew, SkewFacts};
+use crate::refusals::Refusals;
 
 /// The largest body of a source whose provider and configuration say nothing else, in bytes.
 pub const BODY_BYTES_MAX: u64 = 1024 * 1024;
@@ -18,6 +19,7 @@ pub struct Source {
     options: SourceOptions,
     number: OnceLock<SourceNumber>,
     skew: Arc<ClockSkew>,
+    refusals: Arc<Refusals>,
 }
 
 /// Header fields that are secrets of the sender's, whatever the provider.
@@ -124,6 +126,7 @@ impl Source {
             options,
             number: OnceLock::new(),
             skew: Arc::default(),
+            refusals: Arc::default(),
         })
     }
 
@@ -140,7 +143,8 @@ impl Source {
     ) -> Result<Self, VerifierError> {
         let verifier = Verifier::awaiting_secret(provider, options.verify.clone())?;
         let way = Way::Verified(Box::new(Verified { is_open: true, ..Verified::new(verifier) }));
-        Ok(Self { name, way, options, number: OnceLock::new(), skew: Arc::default() })
+        let (number, skew, refusals) = (OnceLock::new(), Arc::default(), Arc::default());
+        Ok(Self { name, way, options, number, skew, refusals })
     }
 
     /// Whether the provider has still to hand over the secret.
@@ -153,14 +157,16 @@ impl Source {
         let provider = self.provider().ok_or_else(|| VerifierError::NoHandover(self.name.to_string()))?;
         let secrets = std::slice::from_ref(secret);
         let source = Self::new(self.name.clone(), provider.clone(), secrets, self.options.clone())?;
-        Ok(Self { number: self.number.clone(), skew: Arc::clone(&self.skew), ..source })
+        let (skew, refusals) = (Arc::clone(&self.skew), Arc::clone(&self.refusals));
+        Ok(Self { number: self.number.clone(), skew, refusals, ..source })
     }
 
     /// A source that only [`Inbox::record`](crate::Inbox::record) can write to: no request is ever accepted
     /// by it, and whoever calls answers for where the events come from.
     pub fn recorded(name: SourceName) -> Self {
         let (options, number) = (SourceOptions::default(), OnceLock::new());
-        Self { name, way: Way::Recorded, options, number, skew: Arc::default() }
+        let (skew, refusals) = (Arc::default(), Arc::default());
+        Self { name, way: Way::Recorded, options, number, skew, refusals }
     }
 
     /// The source's name.
@@ -200,6 +206,12 @@ impl Source {
     /// How far the signed times of its requests were from their arrival, since the source was configured.
     pub fn skew(&self) -> SkewFacts {
         self.skew.facts()
+    }
+
+    /// The newest requests to it that were refused, since the source was configured. Whoever serves the intake takes
+    /// note of them; [`Inbox::receive`](crate::Inbox::receive) alone does not.
+    pub fn refusals(&self) -> &Refusals {
+        &self.refusals
     }
 
     pub(crate) fn clock_skew(&self) -> &ClockSkew {

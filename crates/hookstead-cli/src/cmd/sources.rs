@@ -7,6 +7,7 @@ mod first_event;
 mod list;
 mod new_secret;
 mod reference;
+mod refusals;
 mod rotate;
 mod secret;
 mod secret_file;
@@ -21,10 +22,11 @@ use crate::failure::{Exit, Failure};
 const EXAMPLES: &str = "\
 Examples:
   hookstead sources list
-  hookstead sources add stripe --env STRIPE_WEBHOOK_SECRET
+  hookstead sources add stripe
   hookstead sources add shop --provider shopify --file /etc/hookstead/shop
   hookstead sources secret stripe
-  hookstead sources rotate stripe --add --env STRIPE_NEW_SECRET";
+  hookstead sources rotate stripe --add --env STRIPE_NEW_SECRET
+  hookstead sources refusals stripe              why nothing arrives";
 
 /// Say who may send, and change their secrets without a gap
 #[derive(Debug, Args)]
@@ -40,6 +42,7 @@ enum SourcesVerb {
     Add(add::Add),
     Rotate(rotate::Rotate),
     Secret(secret::Secret),
+    Refusals(refusals::Refusals),
 }
 
 pub(crate) fn run(args: &Sources) -> Result<()> {
@@ -48,6 +51,7 @@ pub(crate) fn run(args: &Sources) -> Result<()> {
         SourcesVerb::Add(args) => add::run(args),
         SourcesVerb::Rotate(args) => rotate::run(args),
         SourcesVerb::Secret(args) => secret::run(args),
+        SourcesVerb::Refusals(args) => refusals::run(args),
     }
 }
 

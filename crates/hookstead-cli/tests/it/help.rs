@@ -3,7 +3,7 @@
 use crate::terminal::Terminal;
 
 /// Every verb, as it is typed. A verb that is missing here fails the first test.
-const VERBS: [&str; 55] = [
+const VERBS: [&str; 56] = [
     "",
     "serve",
     "demo",
@@ -22,6 +22,7 @@ const VERBS: [&str; 55] = [
     "sources add",
     "sources rotate",
     "sources secret",
+    "sources refusals",
     "destinations",
     "destinations list",
     "destinations show",

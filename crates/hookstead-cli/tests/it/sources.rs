@@ -425,3 +425,33 @@ fn a_secret_comes_from_stdin_into_a_file_of_its_own() {
     terminal.ok(&["sources", "add", "asana", "--identity", "body"]);
     assert!(!file(&terminal).contains("asana.secret"));
 }
+
+#[test]
+fn what_is_refused_is_told_with_its_fix_to_whoever_waits() {
+    let terminal = terminal();
+    terminal.ends(&["sources", "refusals", "github"], 6);
+    let _server = terminal.serve();
+    let (mut child, mut lines) = waiting(&terminal, "shop");
+    // Signed with the secret of somebody else.
+    let wrong = ["send", "gitea", "--source", "shop", "--secret-env", "OLD"];
+    terminal.ends(&wrong, 5);
+    let mut line = String::new();
+    while !line.starts_with("refused") {
+        line.clear();
+        assert_ne!(lines.read_line(&mut line).expect("a line"), 0, "it ended");
+    }
+    assert!(line.contains("signature-differs") && line.contains("hookstead sources secret shop"), "{line}");
+    terminal.ok(&["send", "gitea", "--source", "shop"]);
+    assert_eq!(child.wait().expect("it ends").code(), Some(0));
+
+    terminal.ends(&wrong, 5);
+    let told = terminal.ok(&["sources", "refusals", "shop", "--json"]).json();
+    assert_eq!(
+        (&told["refusals"][0]["code"], &told["refusals"][0]["count"]),
+        (&json!("signature-differs"), &json!(2))
+    );
+    let ran = terminal.ok(&["sources", "refusals", "shop"]);
+    assert!(ran.stdout.contains("2 times in a row"), "{ran:?}");
+    assert!(terminal.ok(&["sources", "refusals", "github"]).stderr.contains("refused nothing"));
+    terminal.ends(&["sources", "refusals", "nobody"], 3);
+}

@@ -27,6 +27,7 @@ mod places;
 pub(crate) mod proof;
 mod query;
 mod redeliveries;
+mod refusal_view;
 mod reload;
 mod router;
 mod runs;

@@ -85,6 +85,7 @@ pub(crate) fn router(api: Arc<Api>) -> Router {
         .route("/v1/reload", post(reload::reload))
         .route("/v1/conflicts", get(conflicts::list))
         .route("/v1/sources", get(sources::list))
+        .route("/v1/sources/{name}/refusals", get(sources::refusals))
         .route("/v1/stats", get(stats::show))
         .route("/v1/doctor", get(doctor::show))
         .fallback(async || ApiError::from(Problem::NotFound))

@@ -21,6 +21,7 @@ pub use super::lease_view::{
     SettledView,
 };
 pub use super::proof::{AnswersView, ReceiptView, RunView, RunsView};
+pub use super::refusal_view::{RefusalView, RefusalsView};
 
 /// An event without its body.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -8,7 +8,9 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use hookstead::core::{AcceptReceipt, Outcome};
 use hookstead::verify::{HandshakeAnswer, Reason, RejectionClass};
-use hookstead::{Health, Inbox, Incoming as IncomingRequest, Received, Refusal, Source, Unavailable};
+use hookstead::{
+    Health, Inbox, Incoming as IncomingRequest, Received, Refusal, RefusedRequest, Source, Unavailable,
+};
 use http::header::{ALLOW, CONNECTION, EXPECT, HeaderValue, RETRY_AFTER};
 use http::request::Parts;
 use http::{HeaderMap, Method, Request, Response};
@@ -157,12 +159,16 @@ impl Intake {
         };
         if !self.gate.serves(head) {
             self.log_host(head, peer);
+            if let Some(source) = &source {
+                self.note(source, Problem::HostNotAllowed.code(), peer);
+            }
             return Err(Refused::new(Problem::HostNotAllowed, Rest::Body(body)));
         }
         let Some(source) = source else {
             return Err(Refused::new(Problem::UnknownSource, Rest::Body(body)));
         };
         if !methods(&source).any(|method| method == head.method.as_str()) {
+            self.note(&source, Problem::Method.code(), peer);
             return Err(Refused::method(allow(&source), Rest::Body(body)));
         }
         let length = announced(&body);
@@ -349,6 +355,7 @@ impl Intake {
 
     /// Where a refusal is logged: the reason is for the operator, never for the sender.
     fn log(&self, source: &Source, refusal: &Refusal, peer: Option<IpAddr>) {
+        source.refusals().note(noted(refusal, peer), self.inbox.clock().now());
         let failed = matches!(refusal, Refusal::Unavailable(_));
         let throttle = if failed { &self.failures } else { &self.refusals };
         let Some(suppressed) = throttle.admit(Instant::now()) else { return };
@@ -365,6 +372,13 @@ impl Intake {
                 log.suppressed = suppressed, "a request was refused"
             );
         }
+    }
+
+    /// Takes note of a request that was refused for what needs no look at its signature.
+    fn note(&self, source: &Source, code: &'static str, peer: Option<IpAddr>) {
+        let from = peer.map(|peer| peer.to_canonical());
+        let request = RefusedRequest { code, part: String::new(), age_micros: None, from };
+        source.refusals().note(request, self.inbox.clock().now());
     }
 
     /// A body that came before under another id: somebody may be repeating what was sent once.
@@ -385,6 +399,7 @@ impl Intake {
 
     /// As [`log`](Self::log), for a body that was not read to its end. A store that cannot accept speaks for itself.
     fn log_unread(&self, source: &Source, problem: Problem, length: Option<u64>, peer: Option<IpAddr>) {
+        self.note(source, problem.code(), peer);
         if matches!(problem, Problem::NotDurable | Problem::Stopping) {
             return;
         }
@@ -421,6 +436,17 @@ fn methods(source: &Source) -> impl Iterator<Item = &str> {
 
 fn allow(source: &Source) -> String {
     methods(source).collect::<Vec<_>>().join(", ")
+}
+
+/// What its operator may know of a refused request.
+fn noted(refusal: &Refusal, peer: Option<IpAddr>) -> RefusedRequest {
+    let (part, age_micros) = match refusal {
+        // Its part is the address that the request named: a stranger's text, not a name.
+        Refusal::Rejected(rejection) if rejection.reason == Reason::KeyAddress => (String::new(), None),
+        Refusal::Rejected(rejection) => (rejection.part.clone(), rejection.age_micros),
+        Refusal::Unidentified(_) | Refusal::Unavailable(_) => (String::new(), None),
+    };
+    RefusedRequest { code: refusal.code(), part, age_micros, from: peer.map(|peer| peer.to_canonical()) }
 }
 
 fn is_small(body: &impl Body) -> bool {

@@ -261,3 +261,36 @@ async fn readyz_says_one_word() {
     let reply = running.send(b"GET /readyz HTTP/1.1\r\nHost: a\r\n\r\n").await;
     assert_eq!((reply.status, reply.json()), (200, serde_json::json!({ "ready": true })));
 }
+
+#[tokio::test]
+async fn what_is_refused_is_told_to_the_operator_and_nothing_of_it_to_the_sender() {
+    let running = start("body = \"1 KiB\"\n").await;
+    let refusals =
+        async |query: &str| running.admin(&format!("/v1/sources/conf/refusals{query}")).await.json();
+    assert_eq!(refusals("").await, serde_json::json!({ "source": "conf", "refusals": [] }));
+    let wrong = || Signed::new("a", b"x").replacing("X-Signature", &format!("v1={}", "0".repeat(64)));
+    let first = running.send(&wrong().bytes()).await;
+    let again = running.send(&wrong().bytes()).await;
+    let stale = running.send(&Signed::at(unix_time() - 3_600, "a", b"x").bytes()).await;
+    assert_eq!((first.status, &first.body), (401, &again.body));
+    assert_eq!(stale.body, first.body);
+    assert_eq!(running.send(&Signed::new("a", &[b'x'; 2_000]).bytes()).await.status, 413);
+    assert_eq!(running.send(&Signed::new("a", b"x").line("GET /in/conf HTTP/1.1").bytes()).await.status, 405);
+    assert_eq!(running.send(&Signed::new("a", b"x").bytes()).await.status, 202);
+
+    let told = refusals("").await;
+    let told = told["refusals"].as_array().unwrap();
+    let codes: Vec<_> =
+        told.iter().map(|one| (one["code"].as_str().unwrap(), one["count"].as_u64().unwrap())).collect();
+    assert_eq!(codes, [("signature-differs", 2), ("too-old", 1), ("too-large", 1), ("method", 1)]);
+    assert!(told[0]["fix"].as_str().unwrap().contains("sources secret conf"), "{told:?}");
+    assert!(told[1]["age_ms"].as_i64().unwrap() >= 3_600_000, "{told:?}");
+    assert_eq!(told[0]["from"], "127.0.0.1");
+    let behind = refusals(&format!("?after={}", told[2]["number"])).await;
+    assert_eq!(behind["refusals"].as_array().unwrap().len(), 1);
+    for (target, status) in [("/v1/sources/nobody/refusals", 404), ("/v1/sources/conf/refusals?after=x", 400)]
+    {
+        assert_eq!(running.admin(target).await.status, status, "{target}");
+    }
+    assert_eq!(running.admin_with("GET", "/v1/sources/conf/refusals", "").await.status, 401);
+}

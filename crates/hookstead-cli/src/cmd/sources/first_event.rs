@@ -1,6 +1,8 @@
-//! Waiting for the first event of a source that was just added. Knows the running server's tail, and nothing of files.
+//! Waiting for the first event of a source that was just added, and telling what is refused until then. Knows the running
+//! server's tail and refusals, and nothing of files.
 
-use std::path::PathBuf;
+use std::convert::Infallible;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Result;
@@ -9,6 +11,7 @@ use hookstead_server::config::{format_duration, parse_duration};
 use hookstead_server::{Config, termination};
 use tokio::time::{Instant, timeout_at};
 
+use super::refusals;
 use crate::client::Client;
 use crate::cmd::runtime;
 use crate::cmd::tail::{WAIT, batch};
@@ -18,6 +21,9 @@ use crate::running::{Running, none_running};
 
 /// The longest that somebody waits: longer than it takes to fill in a provider's form.
 const WAIT_MAX: Duration = Duration::from_secs(60 * 60);
+
+/// How often is looked for refusals: as soon as a person expects to see what they just caused.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
 
 /// How long to wait, from the command line.
 pub(super) fn wait(text: &str) -> Result<Duration, String> {
@@ -50,7 +56,9 @@ impl FirstEvent {
             let interruption = termination()?;
             let most = format_duration(within);
             output::labelled("waiting", format_args!("for the first event, {most} at most"))?;
+            let (admin, data) = (self.admin.clone(), self.data.clone());
             tokio::select! {
+                Err(failed) = tell_refusals(&admin, &data, source) => Err(failed),
                 found = timeout_at(deadline, self.look_for(source)) => {
                     found.unwrap_or_else(|_| Err(none_came(source, within).into()))
                 }
@@ -74,10 +82,21 @@ impl FirstEvent {
     }
 }
 
+/// Tells each refusal as it comes, until it cannot go on.
+async fn tell_refusals(admin: &str, data: &Path, source: &str) -> Result<Infallible> {
+    let client = Client::at(admin, data)?;
+    let mut seen = 0;
+    loop {
+        seen = refusals::tell_new(&client, source, seen).await?;
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
+}
+
 fn none_came(source: &str, within: Duration) -> Failure {
     let message = format!("`{source}` is added, and no event of it came within {}", format_duration(within));
-    Failure::new(Exit::Partly, "no-event", message)
-        .fix("see what the server refused in its log\nwait on: hookstead tail")
+    Failure::new(Exit::Partly, "no-event", message).fix(format!(
+        "see what was refused:   hookstead sources refusals {source}\nwait on:                hookstead tail"
+    ))
 }
 
 fn interrupted(source: &str) -> Failure {
