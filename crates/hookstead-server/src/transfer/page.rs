@@ -132,3 +132,92 @@ impl Written {
         ExportPage { lines: self.lines, end: ExportEnd { cursor, until, more, ..self.end } }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use hookstead::core::{
+        Acceptance, AcceptanceFacts, Identity, MemoryStore, ProviderEventId, Register, RetentionRule, Scope,
+        SourceNumber, Sweep, Timestamp, Write,
+    };
+    use serde_json::Value;
+
+    use super::*;
+
+    const NOW: Timestamp = Timestamp::from_secs(1_770_000_000);
+
+    /// A store with an event of this number for each body.
+    fn store(bodies: &[usize]) -> MemoryStore {
+        let store = MemoryStore::new([7; 32]);
+        let (name, identity_fingerprint) = ("conf".parse().unwrap(), String::new());
+        store.apply(&[Write::Register(Register::Source { name, identity_fingerprint })], NOW).unwrap();
+        (1..).zip(bodies).for_each(|(number, bytes)| add(&store, number, *bytes));
+        store
+    }
+
+    fn add(store: &MemoryStore, number: usize, bytes: usize) {
+        let id = ProviderEventId::new(number.to_string().into_bytes()).unwrap();
+        let identity = Identity { source: SourceNumber(1), scope: Scope::default(), id };
+        let facts = AcceptanceFacts { received_at: NOW, ..AcceptanceFacts::default() };
+        let body = vec![b'x'; bytes].into();
+        let entropy = [u8::try_from(number % 251).unwrap(); 10];
+        let event = Acceptance::new(&store.facts().identity_key, identity, body, facts, entropy);
+        store.apply(&[Write::Accept(Box::new(event))], NOW).unwrap();
+    }
+
+    fn next(page: &ExportPage) -> ExportRequest {
+        let after = page.end.cursor.as_ref().map(|cursor| cursor.parse().unwrap());
+        ExportRequest { after, until: Some(page.end.until), ..ExportRequest::default() }
+    }
+
+    /// How many events each page has; each event is on one page, and in its place.
+    fn pages(store: &MemoryStore) -> Vec<u64> {
+        let (mut counts, mut seen) = (Vec::new(), Vec::new());
+        let mut request = ExportRequest::default();
+        loop {
+            let page = export_page(store, &request).unwrap();
+            counts.push(page.end.events);
+            let lines = page.lines.split_inclusive(|byte| *byte == b'\n');
+            seen.extend(lines.map(|line| serde_json::from_slice::<EventLine>(line).unwrap().seq));
+            if !page.end.more {
+                let all: Vec<u64> = (1..=page.end.until).collect();
+                assert_eq!(seen, all);
+                return counts;
+            }
+            request = next(&page);
+        }
+    }
+
+    #[test]
+    fn a_page_is_bounded_by_its_events_and_by_its_bodies() {
+        let most = usize::from(EXPORT_EVENTS_MAX);
+        let bytes_max = usize::try_from(EXPORT_BODY_BYTES_MAX).unwrap();
+        assert_eq!(pages(&store(&[])), [0]);
+        assert_eq!(pages(&store(&vec![1; most])), [u64::from(EXPORT_EVENTS_MAX)]);
+        assert_eq!(pages(&store(&vec![0; most + 1])), [u64::from(EXPORT_EVENTS_MAX), 1]);
+        assert_eq!(pages(&store(&[bytes_max, 1, bytes_max + 1, 0, 1, 1])), [1, 1, 1, 3]);
+        assert_eq!(pages(&store(&[bytes_max / 2, bytes_max / 2, 1])), [2, 1]);
+    }
+
+    #[test]
+    fn an_export_ends_at_what_was_the_newest_event_when_it_began() {
+        let store = store(&vec![1; usize::from(EXPORT_EVENTS_MAX) + 1]);
+        let first = export_page(&store, &ExportRequest::default()).unwrap();
+        (1_000..1_300).for_each(|number| add(&store, number, 1));
+        let second = export_page(&store, &next(&first)).unwrap();
+        assert_eq!((second.end.events, second.end.more), (1, false));
+    }
+
+    #[test]
+    fn an_erased_body_is_null_and_counted() {
+        let store = store(&[3]);
+        let later = NOW.plus(std::time::Duration::from_secs(1));
+        let rule =
+            RetentionRule { source: SourceNumber(1), finished_before: None, unfinished_before: Some(later) };
+        store.apply(&[Write::Sweep(Sweep { retention: vec![rule], max: 10 })], later).unwrap();
+        let page = export_page(&store, &ExportRequest::default()).unwrap();
+        assert_eq!((page.end.events, page.end.erased), (1, 1));
+        let line: Value = serde_json::from_slice(&page.lines).unwrap();
+        assert_eq!((&line["body_base64"], &line["bytes"]), (&Value::Null, &Value::from(3)));
+        assert_eq!(line["erased_at"], later.to_string());
+    }
+}

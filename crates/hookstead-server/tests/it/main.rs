@@ -23,5 +23,6 @@ mod limits;
 mod pull;
 #[cfg(test)]
 mod stop;
+mod transfer;
 #[cfg(test)]
 mod work;
