@@ -2,10 +2,12 @@
 
 use std::cell::Cell;
 use std::path::Path;
+use std::sync::Arc;
 
 use hookstead_core::{
-    DeliveryFilter, Event, EventFilter, List, Order, Page, Register, RetryPolicy, StateName, Store,
-    StoreError, Timestamp, Write,
+    Acceptance, AcceptanceFacts, DeliveryFilter, Event, EventFilter, Identity, List, Order, Page,
+    ProviderEventId, Register, RetryPolicy, Scope, SourceNumber, StateName, Store, StoreError, Timestamp,
+    Write,
 };
 use rusqlite::Connection;
 
@@ -32,9 +34,13 @@ struct Scene {
 impl Scene {
     /// A store with a source, a destination and as many events, of which each `nth` has the type `rare`.
     fn new(events: u32, nth: u32) -> Self {
+        Self::with(events, nth, &OpenOptions::default())
+    }
+
+    fn with(events: u32, nth: u32, options: &OpenOptions) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("events.db");
-        let store = open_store(&path, &OpenOptions::default(), NOW, &mut Steps::default()).unwrap();
+        let store = open_store(&path, options, NOW, &mut Steps::default()).unwrap();
         let source = Register::Source { name: "shop".parse().unwrap(), identity_fingerprint: "id".into() };
         let destination = Register::Destination {
             name: "app".parse().unwrap(),
@@ -69,8 +75,28 @@ impl Scene {
     }
 }
 
+/// Accepts as much as the log of [`small`] holds, several times over.
+fn accept_much(store: &SqliteStore, first: u32) -> Result<(), StoreError> {
+    (first..first + 10).try_for_each(|n| {
+        let id = ProviderEventId::new(format!("evt_{n}").into_bytes()).expect("a legal id");
+        let identity = Identity { source: SourceNumber(1), scope: Scope::default(), id };
+        let mut entropy = [0; 10];
+        entropy[..4].copy_from_slice(&n.to_be_bytes());
+        let (key, body) = (&store.facts().identity_key, vec![b'x'; 300 * 1024].into());
+        let acceptance = Acceptance::new(key, identity, body, AcceptanceFacts::default(), entropy);
+        store.apply(&[Write::Accept(Box::new(acceptance))], NOW).map(drop)
+    })
+}
+
+fn small() -> OpenOptions {
+    OpenOptions { wal_bytes_max: 1024 * 1024, ..OpenOptions::default() }
+}
+
 /// Rows as accepts and settles leave them, as far as lists look at them; accepts would take minutes.
 fn fill(path: &Path, events: u32, nth: u32) {
+    if events == 0 {
+        return;
+    }
     let connection = Connection::open(path).unwrap();
     let numbers = "WITH RECURSIVE numbers(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < ?1)";
     let sql = format!(
@@ -176,4 +202,35 @@ fn a_list_about_one_event_looks_at_no_other() {
     let (list, states) = scene.counted(|read| list::deliveries_within(SHORT, read, &filter, &page).unwrap());
     assert_eq!((list.items.len(), list.more, states), (1, false, 1));
     assert_eq!(list.items[0].id.event, last.id);
+}
+
+/// A list in one piece would keep it from that, and soon events would be refused.
+#[test]
+fn between_two_stretches_of_a_list_the_log_is_reset() {
+    let scene = Scene::with(0, 100, &small());
+    accept_much(&scene.store, 0).unwrap();
+    let known = |read: &dyn Fn(&Known<'_>)| {
+        let registry = scene.store.registry().unwrap().into();
+        let published = Published::new(Arc::clone(&registry), scene.store.stats().unwrap());
+        read(&Known {
+            identity_key: &scene.store.facts.identity_key,
+            registry: &registry,
+            published: &published,
+        });
+    };
+    let stretches = Cell::new(0);
+    known(&|known| {
+        let read = |stretch: Stretch<'_>| {
+            scene.store.readers.read(|connection| stretch(connection, known))?;
+            stretches.set(stretches.get() + 1);
+            accept_much(&scene.store, stretches.get() * 10)
+        };
+        let list = list::events_within(SHORT, &read, &rare(), &Page::first(10, Order::OldestFirst)).unwrap();
+        assert_eq!((list.items, list.more, stretches.get()), (vec![], true, 4));
+    });
+    let whole = scene.store.readers.read(|connection| {
+        connection.query_row("SELECT count(*) FROM events", [], |_| Ok(())).unwrap();
+        accept_much(&scene.store, 1_000)
+    });
+    assert!(matches!(whole, Err(StoreError::Full { .. })), "{whole:?}");
 }
