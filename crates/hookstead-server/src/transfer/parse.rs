@@ -217,3 +217,66 @@ fn bounded(name: &str, text: Option<String>) -> Result<Option<String>, LineProbl
         _ => Ok(text),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Timestamp = Timestamp::from_secs(1_770_000_000);
+    const BODY: &[u8] = b"{\"a\":1}\n\xff";
+
+    fn inbox() -> Inbox {
+        Inbox::builder().source(Source::recorded("conf".parse().unwrap())).open().unwrap()
+    }
+
+    fn line() -> String {
+        serde_json::json!({
+            "format": FORMAT, "id": "x", "seq": 1, "source": "conf", "provider_event_id": null,
+            "provider_event_id_base64": "/w==", "scope_base64": "NDI=", "type": "t", "account": null,
+            "received_from": "::1", "verified_by": null, "received_at": "2026-01-01T00:00:00.5Z",
+            "committed_at": "2026-01-01T00:00:01Z", "digest": Digest::of(BODY).to_string(), "bytes": BODY.len(),
+            "erased_at": null, "headers": [{ "name": "a", "value": null, "value_base64": "/w==" }],
+            "body_base64": STANDARD.encode(BODY), "what another version adds": [1],
+        })
+        .to_string()
+    }
+
+    #[test]
+    fn bytes_that_are_no_text_come_back() {
+        let ParsedLine::Event(event) = parse_line(line().as_bytes(), &inbox(), NOW).unwrap() else {
+            panic!("an event")
+        };
+        assert_eq!((event.id.as_bytes(), event.scope.as_bytes()), (&b"\xff"[..], &b"42"[..]));
+        assert_eq!(event.headers.fields().collect::<Vec<_>>(), [("a", &b"\xff"[..])]);
+        assert_eq!((&event.body[..], event.received_at.to_string()), (BODY, "2026-01-01T00:00:00.5Z".into()));
+    }
+
+    /// A line that was damaged anywhere is refused, or it is an event with the bytes that were exported.
+    #[test]
+    fn no_changed_bit_gives_another_body() {
+        let (inbox, good) = (inbox(), line().into_bytes());
+        let mut refused = 0;
+        for bit in 0..good.len() * 8 {
+            let mut spoilt = good.clone();
+            spoilt[bit / 8] ^= 1 << (bit % 8);
+            match parse_line(&spoilt, &inbox, NOW) {
+                Ok(ParsedLine::Event(event)) => assert_eq!(&event.body[..], BODY, "bit {bit}"),
+                Ok(ParsedLine::Erased) => panic!("bit {bit}: the body was not erased"),
+                Err(problem) => {
+                    assert!(!problem.reason.is_empty() && !problem.fix.is_empty());
+                    refused += 1;
+                }
+            }
+        }
+        assert!(refused > good.len(), "{refused} of {}", good.len() * 8);
+    }
+
+    #[test]
+    fn a_line_that_ends_anywhere_is_cut_off() {
+        let (inbox, good) = (inbox(), line().into_bytes());
+        for end in 1..good.len() {
+            let problem = parse_line(&good[..end], &inbox, NOW).unwrap_err();
+            assert_eq!(problem.code, "cut-off", "after {end} bytes");
+        }
+    }
+}
