@@ -39,6 +39,21 @@ fn a_file_that_may_not_grow_kills_nobody_and_loses_nothing() {
     }
 }
 
+/// The limit is there from the start, and too low for a new store.
+#[test]
+fn a_start_under_a_limit_of_file_size_says_why_it_is_refused() {
+    let project = Project::new();
+    let mut under = Command::new("prlimit");
+    under.arg("--fsize=8192");
+    match project.try_serve_under(under) {
+        Err(ended) => {
+            assert_eq!(ended.status.code(), Some(1), "{ended:?}");
+            assert!(ended.said.contains("error["), "{ended:?}");
+        }
+        Ok(_) => panic!("a store of SQLite's fits into one page"),
+    }
+}
+
 /// A request on a connection that is open already.
 #[test]
 fn without_file_handles_an_event_is_stored_or_refused_and_taken_again_when_there_are_some() {

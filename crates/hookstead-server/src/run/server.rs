@@ -71,6 +71,8 @@ impl Server {
     ///
     /// [`StartError`]; the store is closed again then, and nothing listens.
     pub async fn start(config: Config) -> Result<Self, StartError> {
+        // Before anything is written: a store that is too long for the limit is an error with a reason then.
+        outlive_file_size_limit().map_err(StartError::Signals)?;
         folder::prepare(&config.data)?;
         descriptors::provide(&config.limits);
         let tokens = Tokens::open(&config.data)?;
@@ -106,7 +108,6 @@ impl Server {
             "ready"
         );
         let (drain, failstop_linger) = (config.server.drain, config.server.failstop_linger);
-        outlive_file_size_limit().map_err(StartError::Signals)?;
         let hangups = hangups(&config, reloader).map_err(StartError::Signals)?;
         Ok(Self {
             facts,
