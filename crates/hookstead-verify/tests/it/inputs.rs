@@ -14,12 +14,26 @@ pub(crate) fn root() -> PathBuf {
 
 /// Every vector of the crate.
 pub(crate) fn cases() -> Vec<Case> {
+    files().iter().flat_map(|file| read(file)).collect()
+}
+
+/// The same as they are written.
+pub(crate) fn raw() -> Vec<serde_json::Value> {
+    let read = |file: &PathBuf| serde_json::from_str(&fs::read_to_string(file).unwrap()).unwrap();
+    let list = |file: serde_json::Value| match file {
+        serde_json::Value::Array(vectors) => vectors,
+        mut wrapped => std::mem::take(wrapped["vectors"].as_array_mut().unwrap()),
+    };
+    files().iter().map(read).flat_map(list).collect()
+}
+
+fn files() -> Vec<PathBuf> {
     let folder = root().join("vectors");
     let files = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     let mut files: Vec<_> =
         files.filter(|path| path.extension().is_some_and(|found| found == "json")).collect();
     files.sort();
-    files.iter().flat_map(|file| read(file)).collect()
+    files
 }
 
 fn read(file: &Path) -> Vec<Case> {
