@@ -47,9 +47,11 @@ impl ConfigFile {
         &self.path
     }
 
-    /// The folder that it stands in.
-    pub(crate) fn folder(&self) -> Result<&Path> {
-        self.path.parent().context("a file stands in a folder")
+    /// The folder from which the relative names in it are read: that of the file as it is named. Where it is a link,
+    /// this is not the folder of [`path`](Self::path).
+    pub(crate) fn folder(&self) -> Result<PathBuf> {
+        let named = self.config.tables_file();
+        Ok(named.parent().context("a file stands in a folder")?.to_owned())
     }
 
     /// Puts another text in its place, and has the running server take it over. If either refuses, nothing is changed.
@@ -96,7 +98,16 @@ fn read(path: &Path) -> Result<String> {
 }
 
 /// Replaces a file as a whole: it keeps its mode, its owner and its group. One that is new is its owner's alone.
+///
+/// # Errors
+///
+/// `not-written`: the file is as it was. `not-synced`: it has the new text, which a power cut may take away again.
 pub(crate) fn write(path: &Path, text: &[u8]) -> Result<()> {
+    write_and(path, text, |folder| File::open(folder)?.sync_all())
+}
+
+/// As [`write`], with the sync of the folder given.
+fn write_and(path: &Path, text: &[u8], sync: impl FnOnce(&Path) -> std::io::Result<()>) -> Result<()> {
     let parent = path.parent().context("a file stands in a folder")?;
     if !parent.exists() {
         folder::prepare(parent)?;
@@ -109,8 +120,7 @@ pub(crate) fn write(path: &Path, text: &[u8]) -> Result<()> {
         keep_owner(&file, path)?;
         file.set_permissions(Permissions::from_mode(mode))?;
         file.sync_all()?;
-        fs::rename(&new, path)?;
-        File::open(parent)?.sync_all()
+        fs::rename(&new, path)
     };
     replace().map_err(|error| {
         // What is left of the attempt is of no use; that it could not be removed says nothing new.
@@ -118,8 +128,20 @@ pub(crate) fn write(path: &Path, text: &[u8]) -> Result<()> {
         let message = format!("cannot write {}: {error}", path.display());
         Failure::new(Exit::Failed, "not-written", message)
             .fix("nothing was changed; see that you may write there")
-            .into()
-    })
+    })?;
+    sync(parent).map_err(|error| not_synced(path, parent, &error).into())
+}
+
+/// The file was replaced, and nobody can say whether it stays so.
+fn not_synced(path: &Path, folder: &Path, error: &std::io::Error) -> Failure {
+    let message = format!(
+        "{} was changed, but its folder could not be synced, so that a power cut may undo it: {error}",
+        path.display()
+    );
+    Failure::new(Exit::Failed, "not-synced", message).fix(format!(
+        "see to the disk that {} is on, then look what is in the file; a running server was not told",
+        folder.display()
+    ))
 }
 
 /// Whoever reads the old file, such as a server under another name, is to be able to read the new one.
@@ -149,4 +171,37 @@ pub(crate) fn refused(errors: &ConfigErrors) -> Failure {
         failure = failure.fix(problem.fix.clone());
     }
     failure
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn code(result: Result<()>) -> (&'static str, String) {
+        let failure = result.unwrap_err().downcast::<Failure>().unwrap();
+        (failure.code(), format!("{failure} {:?}", failure.lines()))
+    }
+
+    #[test]
+    fn a_folder_that_cannot_be_synced_is_no_file_that_was_left_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("hookstead.toml");
+        fs::write(&path, "old").unwrap();
+        let (code, said) = code(write_and(&path, b"new", |_| Err(std::io::Error::other("gone"))));
+        assert_eq!((code, fs::read_to_string(&path).unwrap().as_str()), ("not-synced", "new"));
+        assert!(said.contains("was changed") && !said.contains("nothing was changed"), "{said}");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "nothing else is left");
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_replaced_stays_and_its_folder_is_not_synced() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("hookstead.toml");
+        // A folder is replaced by no file.
+        fs::create_dir(&path).unwrap();
+        let (code, said) = code(write_and(&path, b"new", |_| panic!("nothing was renamed")));
+        assert_eq!(code, "not-written");
+        assert!(said.contains("nothing was changed"), "{said}");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "nothing else is left");
+    }
 }

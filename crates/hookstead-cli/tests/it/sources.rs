@@ -183,6 +183,26 @@ fn a_secret_is_replaced_from_stdin_in_its_file_and_in_the_running_server() {
     assert_eq!(server.admin().events().len(), 2);
 }
 
+/// A relative name is read from the folder of the configuration as it is named, by the server and by the verb.
+#[test]
+fn the_secret_beside_a_link_to_the_configuration_is_the_one_that_is_replaced() {
+    let terminal = with_secret_file();
+    let real = terminal.path("real");
+    fs::create_dir(&real).expect("a new folder");
+    let named = terminal.path("hookstead.toml");
+    fs::rename(&named, real.join("hookstead.toml")).expect("a file can be moved");
+    std::os::unix::fs::symlink(real.join("hookstead.toml"), &named).expect("a new link");
+    fs::write(real.join("gitea-secret"), "of somebody else").expect("a new file");
+    let server = terminal.serve();
+    let ran = piped(&terminal, &["sources", "secret", "gitea", "--stdin"], PASTED);
+    assert_eq!(ran.status.code(), Some(0), "{ran:?}");
+    assert_eq!(secret_file(&terminal), PASTED);
+    assert_eq!(fs::read_to_string(real.join("gitea-secret")).expect("it is there"), "of somebody else");
+    terminal.ok(&["send", "gitea", "--secret-env", "PASTED"]);
+    assert_eq!(server.admin().events().len(), 1);
+    assert!(named.is_symlink(), "the link stays one");
+}
+
 #[test]
 fn what_can_be_no_secret_does_not_get_into_its_file() {
     let terminal = with_secret_file();

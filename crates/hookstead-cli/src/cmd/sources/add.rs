@@ -119,7 +119,7 @@ impl Add {
 /// Changes the file and has the running server take it over.
 fn add<'a>(args: &'a Add, provider: &'a Provider, config: Config) -> Result<Document<'a>> {
     let file = ConfigFile::of(config)?;
-    let wanted = Wanted { source: &args.name, provider, folder: file.folder()?, decode: args.decode };
+    let wanted = Wanted { source: &args.name, provider, folder: &file.folder()?, decode: args.decode };
     let reference = args.reference.make(&wanted)?;
     let keys = [
         Some(("provider", Value::from(provider.name()))),

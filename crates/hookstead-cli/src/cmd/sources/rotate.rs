@@ -64,7 +64,7 @@ pub(super) fn run(args: &Rotate) -> Result<()> {
     let source = named(&config, &args.name)?;
     let file = ConfigFile::of(config.clone())?;
     let decode = args.decode.or_else(|| source.secret_entries.first().and_then(|first| first.decode));
-    let wanted = Wanted { source: &args.name, provider: &source.provider, folder: file.folder()?, decode };
+    let wanted = Wanted { source: &args.name, provider: &source.provider, folder: &file.folder()?, decode };
     let reference = args.reference.make(&wanted)?;
     let Some(new) = reference.entry.clone() else {
         return Err(Failure::new(Exit::Usage, "no-secret", "no new secret is named")

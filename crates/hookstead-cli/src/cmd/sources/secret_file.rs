@@ -26,8 +26,7 @@ impl SecretFile {
             others => return Err(elsewhere(source, others).into()),
         };
         let config = ConfigFile::of(config.clone())?;
-        let folder = config.path().parent().context("a file stands in a folder")?;
-        let path = folder.join(file);
+        let path = config.folder()?.join(file);
         // A link is followed, so that it stays one.
         let path = fs::canonicalize(&path).with_context(|| format!("find {}", path.display()))?;
         Ok(Self { path, config })
