@@ -76,7 +76,7 @@ pub(super) const CHECKS: &[Check] = &[
         seconds: [14, 14, 14],
     },
     Check { name: "leases", subject: Subject::Binary, filter: "clocks::", sizes: &[], seconds: [10, 10, 10] },
-    // Half of them on each store.
+    // On each store.
     Check {
         name: "kills-under-load",
         subject: Subject::Binary,

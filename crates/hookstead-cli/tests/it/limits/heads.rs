@@ -1,19 +1,41 @@
 //! Heads that are too long, in every direction.
 
+use hookstead_server::limits::HEADER_FIELDS_MAX;
+
 use super::besieged::{Besieged, CROWD, last_answer};
 use crate::harness::{Project, Request};
 
-/// So many small fields that their number alone is too much.
-fn many_fields() -> Vec<u8> {
-    let fields = (0..110)
-        .fold(Request::signed("a", b"x"), |request, number| request.with(&format!("X-{number}"), "1"));
-    fields.bytes()
+/// A request with so many fields, most of them small.
+fn with_fields(count: usize) -> Vec<u8> {
+    let mut request = Request::signed("a", b"x");
+    for number in fields(&request.bytes())..count {
+        request = request.with(&format!("X-{number}"), "1");
+    }
+    let bytes = request.bytes();
+    assert_eq!(fields(&bytes), count);
+    bytes
+}
+
+/// How many fields the head of a request has.
+fn fields(request: &[u8]) -> usize {
+    let text = String::from_utf8_lossy(request);
+    text.lines().skip(1).take_while(|line| !line.is_empty()).count()
+}
+
+#[test]
+fn as_many_header_fields_as_the_limit_pass_and_one_more_is_431() {
+    let project = Project::new();
+    let server = project.serve();
+    for (count, status) in [(HEADER_FIELDS_MAX, 202), (HEADER_FIELDS_MAX + 1, 431)] {
+        let reply = server.connect().exchange(&with_fields(count)).expect("an answer");
+        assert_eq!(reply.status, status, "{count} fields: {reply}");
+    }
 }
 
 #[test]
 fn a_flood_of_header_fields_is_431_and_its_connections_come_back() {
     let besieged = Besieged::start(Project::new());
-    let crowd = besieged.crowd(&many_fields());
+    let crowd = besieged.crowd(&with_fields(HEADER_FIELDS_MAX + 10));
     besieged.assert_serves("meanwhile");
     for connection in crowd {
         assert_eq!(last_answer(connection).status, 431);
