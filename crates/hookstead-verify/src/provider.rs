@@ -74,12 +74,17 @@ pub(crate) struct Variant {
     pub(crate) listed: Option<ListedHeader>,
 }
 
-/// A part of the request that has to be what the source's configuration says, if it says it.
+/// A part of the request that has to be what the source's configuration says.
 #[derive(Debug, Clone)]
 pub(crate) struct Pinned {
     pub(crate) part: Template,
-    /// The name of the value: one text, or several with commas between them.
+    /// The name of the value: one text, several with commas between them, or [`ANY`](Self::ANY).
     pub(crate) conf: String,
+}
+
+impl Pinned {
+    /// The value of a source that takes every one, written out so that nobody does by leaving it away.
+    pub(crate) const ANY: &str = "any";
 }
 
 /// A header that is signed only if a list, which is signed, names it.
@@ -332,7 +337,7 @@ impl Provider {
         let templates = self.variants.iter().flat_map(|variant| variant.scheme.templates());
         let locators = self.variants.iter().filter_map(|variant| variant.scheme.locator());
         let names = locators.flat_map(|locator| locator.conf_names());
-        templates.flat_map(conf_names).chain(names).collect()
+        templates.flat_map(conf_names).chain(names).chain(self.pins()).collect()
     }
 
     /// Names of all configuration values.
@@ -341,8 +346,12 @@ impl Provider {
             let checks = handshake.checks.iter().flat_map(|check| [&check.left, &check.right]);
             checks.chain([&handshake.body]).chain(handshake.headers.iter().map(|(_, value)| value))
         });
-        let pins = self.variants.iter().flat_map(|variant| &variant.pins).map(|pin| pin.conf.as_str());
-        handshakes.flat_map(conf_names).chain(self.scheme_conf()).chain(pins).collect()
+        handshakes.flat_map(conf_names).chain(self.scheme_conf()).collect()
+    }
+
+    /// Names of the configuration values that a part of a request has to be one of. `any` is for them.
+    pub fn pins(&self) -> impl Iterator<Item = &str> {
+        self.variants.iter().flat_map(|variant| &variant.pins).map(|pin| pin.conf.as_str())
     }
 
     /// What is checked first.

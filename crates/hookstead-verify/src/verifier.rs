@@ -457,11 +457,16 @@ impl Check {
 }
 
 impl Pinned {
-    /// Whether the part is one of those that the configuration names; it is if the configuration names none.
+    /// Whether the part is one of those that the configuration names. Without a value none is; a verifier is not
+    /// made then.
     fn holds(&self, context: &Context<'_>) -> Result<bool, Fault> {
-        let Some(allowed) = context.conf(&self.conf) else { return Ok(true) };
+        let Some(allowed) = context.conf(&self.conf) else { return Ok(false) };
+        if allowed.trim() == Self::ANY {
+            return Ok(true);
+        }
         let found = self.part.resolve(context).map_err(unresolved_fault)?.concat();
-        Ok(allowed.split(',').any(|text| text.trim().as_bytes() == found))
+        let mut texts = allowed.split(',').map(str::trim).filter(|text| !text.is_empty());
+        Ok(texts.any(|text| text.as_bytes() == found))
     }
 }
 

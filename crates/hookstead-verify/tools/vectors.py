@@ -530,6 +530,8 @@ def sns_topics():
         for case, pinned, changes in [
             ("of-the-topic", topic, {}),
             ("of-one-of-the-topics", f"arn:aws:sns:eu-west-1:1:other, {topic}", {}),
+            ("of-any-topic", " any ", {}),
+            ("of-a-list-with-any", "arn:aws:sns:eu-west-1:1:other, any", refused),
             ("of-another-topic", "arn:aws:sns:eu-west-1:1:other", refused),
             ("of-a-topic-that-begins-so", topic + "s", refused),
         ]:

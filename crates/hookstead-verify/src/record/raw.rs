@@ -109,7 +109,7 @@ pub(crate) struct Scheme {
     pub(crate) timestamp: Option<Timestamp>,
     #[serde(default)]
     pub(crate) checks: BTreeMap<String, String>,
-    /// Templates that must equal a value of the source's configuration, by its name, where the source gives it.
+    /// Templates that must equal a value of the source's configuration, by its name, unless that is `any`.
     #[serde(default)]
     pub(crate) pins: BTreeMap<String, String>,
     #[serde(default)]

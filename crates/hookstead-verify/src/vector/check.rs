@@ -8,7 +8,7 @@ use super::file::{Expect, Kind, Response, Vector};
 use crate::handshake::HandshakeAnswer;
 use crate::identity::IdentityRule;
 use crate::keys::{KeyAnswer, KeyFormat, KeySource, KeyWanted};
-use crate::provider::Provider;
+use crate::provider::{Pinned, Provider};
 use crate::registry::Registry;
 use crate::request::Request;
 use crate::secret::Secret;
@@ -62,7 +62,10 @@ impl Vector {
         let identity: IdentityRule =
             self.config.identity.as_deref().unwrap_or(default).parse().map_err(mismatch)?;
         let known = |name: &str| provider.conf().any(|(known, _, _)| known == name);
-        let conf = self.config.vars.clone().into_iter().filter(|(name, _)| known(name)).collect();
+        // Where a source says whose requests it takes, a vector that does not takes everybody's.
+        let any = provider.pins().map(|name| (name.to_owned(), Pinned::ANY.to_owned()));
+        let vars = self.config.vars.clone().into_iter().filter(|(name, _)| known(name));
+        let conf = any.chain(vars).collect();
         let options = VerifyOptions {
             url: self.config.url.clone(),
             identity,

@@ -80,7 +80,8 @@ fn not_at_hand() {
         assert_eq!(found, Err((Reason::SignatureDiffers, RejectionClass::NotVerified)), "{id}");
     }
     let provider = Registry::builtin().get("aws-sns").unwrap();
-    let error = Verifier::new(Arc::clone(provider), &[], VerifyOptions::default()).unwrap_err();
+    let options = VerifyOptions { conf: inputs::conf_for(provider), ..VerifyOptions::default() };
+    let error = Verifier::new(Arc::clone(provider), &[], options).unwrap_err();
     assert_eq!(error, VerifierError::NoKeySource("aws-sns".into()));
 }
 

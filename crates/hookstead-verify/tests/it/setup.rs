@@ -25,6 +25,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("setup/nothing-leaks", nothing_leaks),
         trial("setup/secret-hand-over", secret_hand_over),
         trial("setup/subscription-address", subscription_address),
+        trial("setup/whose-requests-are-taken-is-written-out", whose_requests_are_taken_is_written_out),
     ]
 }
 
@@ -290,4 +291,23 @@ fn subscription_address() {
     let verified = verifier.verify(&request, case.now_micros()).unwrap();
     let fetch = verified.handshake().unwrap().fetch.unwrap();
     assert!(fetch.starts_with("https://sns.eu-west-1.amazonaws.com/?"), "{fetch}");
+}
+
+/// A provider that signs for everybody with one key: a source that does not say whose requests it takes is none.
+fn whose_requests_are_taken_is_written_out() {
+    let pinned: Vec<_> =
+        Registry::builtin().iter().filter(|provider| provider.pins().next().is_some()).collect();
+    assert_eq!(pinned.iter().map(|provider| provider.name()).collect::<Vec<_>>(), ["aws-sns"]);
+    for provider in pinned {
+        for left_away in [None, Some(""), Some("  ")] {
+            let mut conf = inputs::conf_for(provider);
+            let name = provider.pins().next().unwrap();
+            match left_away {
+                None => conf.remove(name),
+                Some(blank) => conf.insert(name.to_owned(), blank.to_owned()),
+            };
+            let error = refused(provider.name(), &[], VerifyOptions { conf, ..VerifyOptions::default() });
+            assert!(matches!(&error, VerifierError::NoConf { key, .. } if key == name), "{error}");
+        }
+    }
 }

@@ -84,10 +84,16 @@ fn connect(provider: &Provider) -> String {
             text += &format!("\n   ```toml\n{indented}   ```\n\n");
         }
     }
-    let needs: Vec<_> =
-        provider.conf().map(|(name, what, _)| format!("`{name}`, {}", escaped(what))).collect();
-    if !needs.is_empty() {
-        text += &format!("\nIts requests are checked with more than the secret: {}.\n", needs.join("; "));
+    let named = |wanted: bool| {
+        let conf = provider.conf().filter(move |(_, _, is_needed)| *is_needed == wanted);
+        conf.map(|(name, what, _)| format!("`{name}`, {}", escaped(what))).collect::<Vec<_>>().join("; ")
+    };
+    let (needed, of_handshakes) = (named(true), named(false));
+    if !needed.is_empty() {
+        text += &format!("\nIts requests are checked with what stands in `conf`: {needed}.\n");
+    }
+    if !of_handshakes.is_empty() {
+        text += &format!("\nIts handshakes are answered only with what stands in `conf`: {of_handshakes}.\n");
     }
     text + "\n"
 }

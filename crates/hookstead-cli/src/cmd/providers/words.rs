@@ -98,6 +98,12 @@ pub(super) fn source(provider: &Provider) -> String {
     if provider.needs_secret() {
         text += &format!("secret = {{ env = \"{}\" }}\n", variable(provider));
     }
+    let needed = provider.conf().filter(|(_, _, is_needed)| *is_needed);
+    let needed: Vec<_> =
+        needed.map(|(name, _, _)| format!("{name} = \"{}\"", name.to_ascii_uppercase())).collect();
+    if !needed.is_empty() {
+        text += &format!("conf = {{ {} }}\n", needed.join(", "));
+    }
     if !provider.has_id() {
         text += "identity = \"body\"   # or \"none\": the provider names no event\n";
     }
@@ -257,12 +263,16 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let secrets = DevSecrets::open(folder.path()).unwrap();
         let file = folder.path().join("hookstead.toml");
-        let asks = |provider: &Provider| provider.conf().any(|(_, _, is_needed)| is_needed);
         let mut checked = 0;
-        for provider in Registry::builtin().iter().filter(|provider| !asks(provider)) {
+        for provider in Registry::builtin().iter() {
             let secret = secrets.get(provider.name()).map(|secret| String::from_utf8_lossy(secret.expose()));
             // A public key cannot be made up, and keys that are published are looked for where the server runs.
-            let Some(secret) = secret.filter(|_| key(provider) == KeyFacts::Shared) else { continue };
+            let secret = match key(provider) {
+                KeyFacts::Published if provider.conf().any(|(_, _, is_needed)| is_needed) => Some("".into()),
+                KeyFacts::Shared => secret,
+                _ => None,
+            };
+            let Some(secret) = secret else { continue };
             std::fs::write(&file, source(provider)).unwrap();
             let loaded = Config::load(&ConfigSource {
                 overrides: Overrides::default(),
@@ -294,7 +304,9 @@ mod tests {
         assert!(first("razorpay").starts_with("Make up") && first("gitlab").starts_with("Get the"));
         assert!(first("asana").contains("none to copy"));
         assert!(source(named("twilio").unwrap()).contains("public_url"));
-        assert!(!source(named("aws-sns").unwrap()).contains("secret"));
+        let sns = source(named("aws-sns").unwrap());
+        assert!(!sns.contains("secret") && sns.contains("conf = { topic_arn = \"TOPIC_ARN\" }"), "{sns}");
+        assert!(!source(named("meta").unwrap()).contains("conf"), "only its handshake asks for it");
     }
 
     #[test]

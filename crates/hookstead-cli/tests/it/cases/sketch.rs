@@ -1,6 +1,7 @@
 //! From a case's sketch of a source to a table of our configuration. A key that is not known here is an error,
 //! so that no wish of a case is passed over in silence.
 
+use hookstead_verify::Registry;
 use serde_json::{Map, Value};
 
 use super::case::text;
@@ -32,7 +33,12 @@ pub(crate) fn table(sketch: &Value) -> Table {
     let preset = sketch.take_text("preset").expect("a source has a preset");
     match preset.as_str() {
         "hmac" => lines.push(scheme(&mut sketch)),
-        known => lines.push(format!("provider = {}", quoted(provider(known)))),
+        known => {
+            lines.push(format!("provider = {}", quoted(provider(known))));
+            // A sketch does not say whose requests it takes.
+            let pins = Registry::builtin().get(provider(known)).into_iter().flat_map(|known| known.pins());
+            lines.extend(pins.take(1).map(|name| format!("conf = {{ {name} = \"any\" }}")));
+        }
     }
     // The address of a source follows from that of the server.
     if let Some(url) = sketch.take_text("public_url") {

@@ -1,6 +1,7 @@
 //! Keys that providers publish, and subscriptions that want to be confirmed: fetched outside of requests, from the
 //! provider's own hosts, whose certificates are checked.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -9,7 +10,9 @@ use std::time::{Duration, Instant};
 use hookstead::keys::KeyCache;
 use hookstead::sink::push::{Dialing, FetchError, Fetcher, Network, Resolving};
 use hookstead::verify::vector::Vector;
-use hookstead::verify::{Reason, Registry, Rejection, RejectionClass, Verifier, VerifyOptions, vector};
+use hookstead::verify::{
+    Provider, Reason, Registry, Rejection, RejectionClass, Verifier, VerifyOptions, vector,
+};
 use serde_json::Value;
 use tokio::net::TcpStream;
 
@@ -71,6 +74,12 @@ fn vector(provider: &str, id: &str) -> (Vector, Value) {
     (found, raw)
 }
 
+/// What the source of a vector says, and that it takes everybody's requests where it does not say whose.
+fn conf(provider: &Provider, raw: &Value) -> BTreeMap<String, String> {
+    let given: BTreeMap<_, _> = serde_json::from_value(raw["config"]["vars"].clone()).unwrap_or_default();
+    provider.pins().map(|name| (name.to_owned(), "any".to_owned())).chain(given).collect()
+}
+
 /// A verifier whose keys are fetched over the network.
 struct Scene {
     network: Arc<Switch>,
@@ -85,9 +94,12 @@ impl Scene {
         let (cache, fetches) = KeyCache::new();
         tokio::spawn(fetches.run(fetcher(&network)));
         let (vector, raw) = vector(provider, id);
-        let conf = serde_json::from_value(raw["config"]["vars"].clone()).unwrap_or_default();
-        let options = VerifyOptions { conf, key_source: Some(cache), ..VerifyOptions::default() };
         let provider = Registry::builtin().get(provider).unwrap().clone();
+        let options = VerifyOptions {
+            conf: conf(&provider, &raw),
+            key_source: Some(cache),
+            ..VerifyOptions::default()
+        };
         Self { network, verifier: Verifier::new(provider, &[], options).unwrap(), vector, raw }
     }
 
@@ -217,8 +229,10 @@ async fn a_signed_subscription_names_the_address_that_confirms_it() {
     network.to(&target);
     let (cache, fetches) = KeyCache::new();
     tokio::spawn(fetches.run(fetcher(&network)));
-    let options = VerifyOptions { key_source: Some(cache), ..VerifyOptions::default() };
-    let verifier = Verifier::new(Registry::builtin().get("aws-sns").unwrap().clone(), &[], options).unwrap();
+    let provider = Registry::builtin().get("aws-sns").unwrap().clone();
+    let conf = conf(&provider, &raw);
+    let options = VerifyOptions { conf, key_source: Some(cache), ..VerifyOptions::default() };
+    let verifier = Verifier::new(provider, &[], options).unwrap();
     let body = vector.body().unwrap();
     let request = vector.request(&body);
     assert_eq!(verifier.handshake(&request), None, "not before the signature holds");
