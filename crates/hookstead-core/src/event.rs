@@ -114,7 +114,7 @@ pub struct AcceptanceFacts {
     pub received_at: Timestamp,
     /// Whom the event is owed to; its deliveries are made in its own commit.
     pub destinations: Vec<DestinationNumber>,
-    /// The header fields, without those that are secrets.
+    /// The header fields and the query, without those parts that are secrets.
     pub headers: RawHeaders,
     /// The provider's type of the event.
     pub event_type: Option<String>,
@@ -267,7 +267,7 @@ pub struct Event {
     pub body_bytes: u64,
     /// When retention erased its body and headers; `None` while they are there.
     pub erased_at: Option<Timestamp>,
-    /// The header fields, without those that are secrets; empty after erasure.
+    /// The header fields and the query, without those parts that are secrets; empty after erasure.
     pub headers: RawHeaders,
     /// The event whose conflict a person resolved by making this one.
     pub revises: Option<EventId>,
@@ -320,7 +320,7 @@ pub struct Conflict {
     pub digest: Digest,
     /// Their length.
     pub body_bytes: u64,
-    /// The header fields of the first request that brought them.
+    /// The header fields and the query of the first request that brought them.
     pub headers: RawHeaders,
     /// When they came first.
     pub received_at: Timestamp,

@@ -45,7 +45,7 @@ pub use query::{
     Order, Page, QueryError, TypePattern,
 };
 pub use redelivery::{Redelivery, RedeliveryPlan, RedeliveryState};
-pub use request::RawHeaders;
+pub use request::{QUERY_BYTES_MAX, RawHeaders, RawQuery, RawQueryError};
 pub use retention::{RetentionRule, Swept};
 pub use retry::RetryPolicy;
 pub use run::{RunOutcome, RunReceipt};

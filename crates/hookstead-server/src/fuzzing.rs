@@ -71,7 +71,8 @@ fn identity(input: &[u8]) {
 
 fn headers(input: &[u8]) {
     let block = RawHeaders::from_block(input.to_vec().into());
-    let again = RawHeaders::from_fields(block.fields());
+    let again = RawHeaders::from_request(block.query(), block.fields());
+    assert_eq!(again.query(), block.query());
     // A name with nothing in it makes no field.
     let fields: Vec<_> =
         block.fields().filter(|(name, value)| !name.is_empty() && !value.contains(&b'\r')).collect();

@@ -3,6 +3,8 @@
 
 use std::time::Duration;
 
+use hookstead::core::QUERY_BYTES_MAX;
+
 /// Largest request head (request line and fields) in bytes. Providers send 1 to 3 KiB; hyper needs at least 8 KiB.
 pub const HEAD_BYTES_MAX: usize = 16 * 1024;
 
@@ -12,6 +14,7 @@ pub const HEADER_FIELDS_MAX: usize = 100;
 
 /// Longest request target in bytes: room for every signed address that providers use, half of the head.
 pub const TARGET_BYTES_MAX: usize = HEAD_BYTES_MAX / 2;
+const _: () = assert!(TARGET_BYTES_MAX <= QUERY_BYTES_MAX, "a query that is taken can be kept");
 
 /// Largest body where neither the provider's record nor the source says otherwise.
 pub const BODY_BYTES_MAX: u64 = 1024 * 1024;

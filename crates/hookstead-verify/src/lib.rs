@@ -95,4 +95,5 @@ pub use spec::{SchemeSpec, SpecError};
 pub use template::{Template, TemplateError};
 pub use verdict::{Reason, Rejection, RejectionClass};
 pub use verifier::{SECRETS_MAX, TOLERANCE_S_MAX, Verified, Verifier, VerifierError, VerifyOptions};
+pub use wire::form::query_without;
 pub use wire::json::{Pointer as JsonPointer, Scalar as JsonScalar};

@@ -475,9 +475,12 @@ impl Provider {
         headers.chain(basic.then_some(crate::scheme::BASIC_HEADER)).collect()
     }
 
-    /// Query parts that *are* the secret: drop them before a target is stored.
+    /// Query parts that are the secret, or the proof that was made with it: drop them before a query is stored. An
+    /// address with its proof in it is as good as a secret wherever the proof covers nothing else.
     pub fn sensitive_query(&self) -> Vec<&str> {
-        self.token_places().filter_map(|place| place.strip_prefix("query.")).collect()
+        let locators = self.variants.iter().filter_map(|variant| variant.scheme.locator());
+        let places = locators.flat_map(|locator| locator.places());
+        places.filter_map(|place| place.name.strip_prefix("query.")).collect()
     }
 
     fn token_places(&self) -> impl Iterator<Item = &str> {

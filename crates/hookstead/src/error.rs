@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use hookstead_core::{IdentityError, StoreError};
+use hookstead_core::{IdentityError, RawQueryError, StoreError};
 use hookstead_verify::{IdentifyError, Rejection};
 
 /// Why nothing can be acknowledged at the moment. Nothing was stored, or nobody knows (then a retry finds out).
@@ -71,6 +71,9 @@ pub enum Refusal {
     /// It did not prove to come from the provider, or its form is not the provider's: see the class.
     #[error("refused: {0}")]
     Rejected(Rejection),
+    /// Its query is none that can be kept; nothing else of it was looked at.
+    #[error(transparent)]
+    Query(RawQueryError),
     /// It is genuine, and its event has no usable id.
     #[error("no usable event id: {0}")]
     Unidentified(IdentifyError),
@@ -84,6 +87,7 @@ impl Refusal {
     pub fn code(&self) -> &'static str {
         match self {
             Self::Rejected(rejection) => rejection.reason.code(),
+            Self::Query(_) => "malformed",
             Self::Unidentified(error) => error.reason().code(),
             Self::Unavailable(unavailable) => unavailable.code(),
         }

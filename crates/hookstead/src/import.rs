@@ -12,7 +12,7 @@ use hookstead_core::{
 use crate::commit::Pending;
 use crate::error::Unavailable;
 use crate::inbox::Inbox;
-use crate::receive::{accepted, comparison};
+use crate::receive::{accepted, comparison, kept};
 use crate::source::Source;
 
 /// What [`AcceptanceFacts::verified_by`] of an imported event says: this inbox checked nothing.
@@ -29,7 +29,7 @@ pub struct Import {
     pub id: ProviderEventId,
     /// When its request was complete. It is kept.
     pub received_at: Timestamp,
-    /// Its header fields; those that are secrets of the source are left out.
+    /// Its header fields and its query; those parts that are secrets of the source are left out.
     pub headers: RawHeaders,
     /// The provider's type of it.
     pub event_type: Option<String>,
@@ -87,7 +87,7 @@ impl Inbox {
     ) -> Result<Pending, Unavailable> {
         let Import { source, scope, id, received_at, headers, .. } = event;
         let identity = Identity { source: self.number_of(&source).await?, scope, id };
-        let fields = headers.fields().filter(|(name, _)| !source.hides_header(name.as_bytes()));
+        let fields = headers.fields().map(|(name, value)| (name.as_bytes(), value));
         let facts = AcceptanceFacts {
             received_at,
             destinations: match deliveries {
@@ -96,7 +96,7 @@ impl Inbox {
                     self.wanted(&source, event.event_type.as_deref(), &event.body)
                 }
             },
-            headers: RawHeaders::from_fields(fields),
+            headers: kept(&source, headers.query(), fields),
             event_type: event.event_type,
             account: event.account,
             received_from: event.received_from,

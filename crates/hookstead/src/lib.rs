@@ -72,7 +72,7 @@ pub use import::{Import, ImportDeliveries};
 pub use inbox::{Inbox, InboxBuilder};
 pub use processor::Unreadable;
 pub use receive::{Incoming, Received};
-pub use record::BlockingInbox;
+pub use record::{BlockingInbox, RecordOptions};
 pub use refusals::{NotedRefusal, REFUSALS_MAX, Refusals, RefusedRequest};
 pub use replay::ReplayError;
 pub use routes::{ReconfigureError, Route};

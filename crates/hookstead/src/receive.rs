@@ -6,10 +6,12 @@ use aws_lc_rs::rand::{SecureRandom, SystemRandom};
 use bytes::Bytes;
 use hookstead_core::{
     AcceptReceipt, Acceptance, AcceptanceFacts, Bucket, ComparisonDigest, DestinationNumber, Digest, EventId,
-    Identity, IdentityError, ProviderEventId, RawHeaders, Scope, SourceNumber, Timestamp, Write, Written,
+    Identity, IdentityError, ProviderEventId, RawHeaders, RawQuery, Scope, SourceNumber, Timestamp, Write,
+    Written,
 };
 use hookstead_verify::{
     HandshakeAnswer, Headers, Identified, IdentifyError, Reason, Rejection, RejectionClass, Request,
+    query_without,
 };
 
 use crate::commit::LaneName;
@@ -48,10 +50,11 @@ impl Inbox {
     ///
     /// # Errors
     ///
-    /// [`Refusal::Rejected`] and [`Refusal::Unidentified`]: nothing was stored. [`Refusal::Unavailable`]:
+    /// [`Refusal::Query`], [`Refusal::Rejected`] and [`Refusal::Unidentified`]: nothing was stored. [`Refusal::Unavailable`]:
     /// nothing is acknowledged; a retry finds out.
     pub async fn receive(&self, source: &Source, incoming: Incoming<'_>) -> Result<Received, Refusal> {
         let received_at = self.clock().now();
+        let query = query_of(incoming.target)?;
         let genuine = match authenticate(source, &incoming, self.clock().wall())? {
             Authenticated::Handshake(answer) => return Ok(Received::Handshake(answer)),
             Authenticated::Event(genuine) => genuine,
@@ -61,7 +64,7 @@ impl Inbox {
         let facts = AcceptanceFacts {
             received_at,
             destinations: Vec::new(),
-            headers: kept_headers(source, incoming.headers),
+            headers: kept(source, query, fields(incoming.headers)),
             event_type: genuine.identified.event_type,
             account: genuine.identified.account,
             received_from: incoming.received_from,
@@ -193,9 +196,26 @@ fn unique_id(received_at: Timestamp) -> Result<String, Unavailable> {
     Ok(format!("{:016x}-{}", received_at.as_micros(), hex::encode(entropy()?)))
 }
 
-fn kept_headers(source: &Source, headers: &dyn Headers) -> RawHeaders {
-    let fields = (0..headers.count()).map(|index| headers.at(index));
-    RawHeaders::from_fields(fields.filter(|(name, _)| !source.hides_header(name)))
+/// The query of a target, if it has one.
+fn query_of(target: &str) -> Result<Option<RawQuery<'_>>, Refusal> {
+    let Some((_, query)) = target.split_once('?') else { return Ok(None) };
+    RawQuery::new(query.as_bytes()).map(Some).map_err(Refusal::Query)
+}
+
+fn fields(headers: &dyn Headers) -> impl Iterator<Item = (&[u8], &[u8])> {
+    (0..headers.count()).map(|index| headers.at(index))
+}
+
+/// What is stored of a request's head: everything but the sender's secrets.
+pub(crate) fn kept<'h>(
+    source: &Source,
+    query: Option<RawQuery<'_>>,
+    fields: impl Iterator<Item = (&'h [u8], &'h [u8])>,
+) -> RawHeaders {
+    let fields = fields.filter(|(name, _)| !source.hides_header(name));
+    let query = query.map(|query| query_without(query.as_bytes(), |name| source.hides_query(name)));
+    // A piece of a query is one as well.
+    RawHeaders::from_request(query.as_deref().and_then(|query| RawQuery::new(query).ok()), fields)
 }
 
 /// An id for an event that is made here, in a bucket that is known.

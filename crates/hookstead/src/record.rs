@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use hookstead_core::{AcceptReceipt, AcceptanceFacts, Identity, ProviderEventId, Scope};
+use hookstead_core::{AcceptReceipt, AcceptanceFacts, Identity, ProviderEventId, RawHeaders, Scope};
 
 use crate::error::RecordError;
 use crate::inbox::Inbox;
-use crate::receive::accepted;
+use crate::receive::{accepted, kept};
 use crate::source::Source;
 
 impl Inbox {
@@ -39,10 +39,43 @@ impl Inbox {
         event_id: impl AsRef<[u8]>,
         body: impl Into<Bytes>,
     ) -> Result<AcceptReceipt, RecordError> {
+        self.record_with(source, event_id, body, RecordOptions::default()).await
+    }
+
+    /// [`record`](Self::record) with what else is known of the event. Header fields and query parts that are secrets
+    /// wherever they stand (`authorization`, `cookie`, `token` ...) are not kept.
+    ///
+    /// # Errors
+    ///
+    /// As for [`record`](Self::record).
+    ///
+    /// ```
+    /// use hookstead::core::{RawHeaders, RawQuery};
+    /// use hookstead::{Inbox, RecordOptions, Source};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let inbox = Inbox::builder().source(Source::recorded("orders".parse()?)).open()?;
+    /// // What your own router has checked, with the query that came with it.
+    /// let query = RawQuery::new(b"data.id=ORD01ABC&type=order")?;
+    /// let headers = RawHeaders::from_request(Some(query), [("content-type", &b"application/json"[..])]);
+    /// let options = RecordOptions { headers, event_type: Some("order.paid".to_owned()) };
+    /// inbox.record_with("orders", "ord-1", "{}", options).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn record_with(
+        &self,
+        source: &str,
+        event_id: impl AsRef<[u8]>,
+        body: impl Into<Bytes>,
+        options: RecordOptions,
+    ) -> Result<AcceptReceipt, RecordError> {
         let (source, id) = self.parts(source, event_id.as_ref())?;
         let number = self.number_of(&source).await?;
         let identity = Identity { source: number, scope: Scope::default(), id };
-        Ok(accepted(self.accept(&source, identity, body.into(), self.facts())?.await)?)
+        let facts = self.facts(&source, options);
+        Ok(accepted(self.accept(&source, identity, body.into(), facts)?.await)?)
     }
 
     /// The inbox for code that waits on its own thread.
@@ -55,9 +88,25 @@ impl Inbox {
         Ok((self.source(source).ok_or_else(unknown)?, ProviderEventId::new(id)?))
     }
 
-    fn facts(&self) -> AcceptanceFacts {
-        AcceptanceFacts { received_at: self.clock().now(), ..AcceptanceFacts::default() }
+    fn facts(&self, source: &Source, options: RecordOptions) -> AcceptanceFacts {
+        let RecordOptions { headers, event_type } = options;
+        let fields = headers.fields().map(|(name, value)| (name.as_bytes(), value));
+        AcceptanceFacts {
+            received_at: self.clock().now(),
+            headers: kept(source, headers.query(), fields),
+            event_type,
+            ..AcceptanceFacts::default()
+        }
     }
+}
+
+/// What is known of a recorded event beside its identity and its body. All of it may be absent.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RecordOptions {
+    /// The header fields that it came with, and its query.
+    pub headers: RawHeaders,
+    /// Its type, by which destinations may choose it.
+    pub event_type: Option<String>,
 }
 
 /// An [`Inbox`] whose calls wait on the thread that makes them. That thread must not run asynchronous tasks.
@@ -93,10 +142,26 @@ impl BlockingInbox {
         event_id: impl AsRef<[u8]>,
         body: impl Into<Bytes>,
     ) -> Result<AcceptReceipt, RecordError> {
+        self.record_with(source, event_id, body, RecordOptions::default())
+    }
+
+    /// [`Inbox::record_with`], waiting on this thread for the commit.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Inbox::record`].
+    pub fn record_with(
+        &self,
+        source: &str,
+        event_id: impl AsRef<[u8]>,
+        body: impl Into<Bytes>,
+        options: RecordOptions,
+    ) -> Result<AcceptReceipt, RecordError> {
         let inbox = self.inbox();
         let (source, id) = inbox.parts(source, event_id.as_ref())?;
         let number = inbox.number_of_blocking(&source)?;
         let identity = Identity { source: number, scope: Scope::default(), id };
-        Ok(accepted(inbox.accept(&source, identity, body.into(), inbox.facts())?.wait())?)
+        let facts = inbox.facts(&source, options);
+        Ok(accepted(inbox.accept(&source, identity, body.into(), facts)?.wait())?)
     }
 }

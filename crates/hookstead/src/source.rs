@@ -25,6 +25,22 @@ pub struct Source {
 /// Header fields that are secrets of the sender's, whatever the provider.
 const SENSITIVE_HEADERS: [&str; 3] = ["authorization", "proxy-authorization", "cookie"];
 
+/// Query parts that are, or are as good as, secrets of the sender's, whatever the provider: people put tokens into
+/// addresses that check nothing by them, and a signed address works for whoever has it.
+const SENSITIVE_QUERY: [&str; 11] = [
+    "access_token",
+    "api_key",
+    "apikey",
+    "auth",
+    "auth_token",
+    "key",
+    "password",
+    "secret",
+    "sig",
+    "signature",
+    "token",
+];
+
 #[derive(Debug)]
 enum Way {
     /// By requests that prove themselves.
@@ -39,6 +55,8 @@ struct Verified {
     verifier: Verifier,
     /// Names of header fields that are never stored, beside [`SENSITIVE_HEADERS`].
     hidden_headers: Vec<String>,
+    /// Names of query parts that are never stored, beside [`SENSITIVE_QUERY`].
+    hidden_query: Vec<String>,
     /// For each secret how a request that it signed has proved itself, for people; last, for one that is not signed.
     proofs: Vec<String>,
     /// Whether the provider has still to hand over the secret.
@@ -49,11 +67,12 @@ impl Verified {
     fn new(verifier: Verifier) -> Self {
         let provider = verifier.provider();
         let hidden_headers = provider.sensitive_headers().into_iter().map(str::to_owned).collect();
+        let hidden_query = provider.sensitive_query().into_iter().map(str::to_owned).collect();
         let name = provider.name();
         let hints = (0..).map_while(|index| verifier.secret_hint(index));
         let signed = hints.map(|hint| format!("{name}, secret {hint}"));
         let proofs = signed.chain([format!("{name}, not signed")]).collect();
-        Self { verifier, hidden_headers, proofs, is_open: false }
+        Self { verifier, hidden_headers, hidden_query, proofs, is_open: false }
     }
 }
 
@@ -240,6 +259,16 @@ impl Source {
             Way::Recorded => &[],
         };
         SENSITIVE_HEADERS.into_iter().any(is_it) || more.iter().any(|hidden| is_it(hidden))
+    }
+
+    /// Whether a query part, by its decoded name, is a secret of the sender's, which is never stored.
+    pub(crate) fn hides_query(&self, name: &[u8]) -> bool {
+        let of_provider = match &self.way {
+            Way::Verified(verified) => verified.hidden_query.as_slice(),
+            Way::Recorded => &[],
+        };
+        let is_it = |hidden: &str| hidden.as_bytes().eq_ignore_ascii_case(name);
+        SENSITIVE_QUERY.into_iter().any(is_it) || of_provider.iter().any(|hidden| is_it(hidden))
     }
 
     /// What a processing run reads from the bodies of the source's events.

@@ -26,6 +26,7 @@ fn check_canary(kind: StoreKind) {
     let project = Project::new()
         .on(kind)
         .source("lab", "gitlab", TOKEN)
+        .source("mail", "mailchimp", TOKEN)
         .section("[destinations.app]\npull = true\n")
         .section("[observability]\nlog_level = \"trace\"");
     let server = project.serve();
@@ -99,6 +100,18 @@ fn sing(server: &Server) {
     send(lab(&format!("{TOKEN}x")), 401);
     send(lab(SECRET), 401);
     send(lab(TOKEN).with("X-Gitlab-Token", TOKEN), 401);
+    let mail = |query: &str| {
+        Request::new("POST", &format!("/in/mail?{query}"), "localhost")
+            .with("Content-Type", "application/x-www-form-urlencoded")
+            .with_body(b"type=subscribe&fired_at=1&data%5Bid%5D=1")
+    };
+    send(mail(&format!("list=1&secret={TOKEN}")), 202);
+    send(mail(&format!("list=1&%73ecret={TOKEN}&list=2")), 200);
+    send(mail(&format!("secret={TOKEN}x")), 401);
+    send(mail(&format!("secret={}", SECRET.replace(' ', "%20"))), 401);
+    send(mail(&format!("secret={TOKEN}&secret={TOKEN}")), 401);
+    let conf = |query: &str| Request::signed("evt_5", b"{}").with_target(&format!("/in/conf?{query}"));
+    send(conf(&format!("a=1&token={TOKEN}&key={}", SECRET.replace(' ', "+"))), 202);
     send(Request::new("POST", &format!("/in/{TOKEN}"), "localhost").with_body(b"{}"), 404);
 }
 
@@ -113,6 +126,8 @@ fn pages(server: &Server) -> Vec<(String, String)> {
         "/v1/events",
         "/v1/events/conf:evt_1",
         "/v1/events/conf:evt_1/receipt",
+        "/v1/events/conf:evt_5",
+        "/v1/events/mail:subscribe:1:1",
         "/v1/events/@",
         "/v1/events/@/receipt",
         "/v1/events/@/runs",
@@ -136,7 +151,8 @@ fn found_in(bytes: &[u8]) -> Option<String> {
     let spellings = [SECRET, TOKEN].into_iter().flat_map(|secret| {
         // Without the last characters, whose base64 depends on what follows.
         let base64 = STANDARD.encode(&secret.as_bytes()[..secret.len() / 3 * 3]);
-        [secret.to_owned(), hex::encode(secret), base64]
+        let in_a_query = ["%20", "+"].map(|blank| secret.replace(' ', blank));
+        [secret.to_owned(), hex::encode(secret), base64].into_iter().chain(in_a_query)
     });
     spellings.into_iter().find(|text| bytes.windows(text.len()).any(|part| part == text.as_bytes()))
 }
@@ -150,7 +166,8 @@ fn files_below(folder: &Path, found: &mut Vec<PathBuf>) {
 
 #[test]
 fn the_search_finds_each_spelling() {
-    for text in [TOKEN.to_owned(), hex::encode(SECRET), STANDARD.encode(TOKEN)] {
+    let in_a_query = SECRET.replace(' ', "%20");
+    for text in [TOKEN.to_owned(), hex::encode(SECRET), STANDARD.encode(TOKEN), in_a_query] {
         assert!(found_in(format!("before {text} after").as_bytes()).is_some(), "{text}");
     }
     assert_eq!(found_in(b"nothing of it"), None);

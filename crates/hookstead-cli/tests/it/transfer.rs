@@ -20,7 +20,7 @@ const MIB: usize = 1 << 20;
 const HUB: &str = "hub";
 
 /// What an event is where it was accepted and where it is imported alike.
-const SAME: [&str; 12] = [
+const SAME: [&str; 14] = [
     "format",
     "source",
     "provider_event_id",
@@ -31,6 +31,8 @@ const SAME: [&str; 12] = [
     "received_at",
     "digest",
     "bytes",
+    "query",
+    "query_base64",
     "headers",
     "body_base64",
 ];
@@ -73,6 +75,7 @@ fn check_round_trip(from: StoreKind, to: StoreKind) {
         assert!(admin.body(HUB, id).as_ref() == Ok(body), "{id}");
     }
     assert_eq!(admin.body(HUB, "empty"), Ok(Vec::new()));
+    assert_eq!(admin.get(&format!("/v1/events/{HUB}:empty")).json()["query"], "hook=42&of=empty");
     let shown = admin.get(&format!("/v1/events/{SOURCE}:one")).json();
     let proof = shown["verified_by"].as_str().unwrap_or_default();
     assert!(proof.starts_with("imported: signed-inbox"), "{shown}");
@@ -115,7 +118,7 @@ fn send(server: &Server, id: &str, body: &[u8]) {
 /// To the source of large bodies, with a type and a scope.
 fn send_to_hub(server: &Server, id: &str, body: &[u8]) {
     let signature = format!("sha256={}", hmac_hex(SECRET, body));
-    let request = Request::new("POST", &format!("/in/{HUB}"), "localhost")
+    let request = Request::new("POST", &format!("/in/{HUB}?hook=42&of={id}"), "localhost")
         .with("X-GitHub-Delivery", id)
         .with("X-GitHub-Event", "push")
         .with("X-GitHub-Hook-ID", "42")

@@ -9,7 +9,7 @@ use crate::delivery::{Delivery, DeliveryTally};
 use crate::event::{Body, Digest, Duplicates, Outcome};
 use crate::id::Seq;
 use crate::query::DeliveryFilter;
-use crate::request::RawHeaders;
+use crate::request::{QUERY_BYTES_MAX, RawHeaders, RawQuery};
 
 list!("accept":
     a_new_identity_is_stored_and_its_receipt_describes_the_event,
@@ -21,6 +21,7 @@ list!("accept":
     a_body_of_every_byte_comes_back_exactly,
     a_body_of_a_mebibyte_comes_back_exactly,
     headers_come_back_exactly_and_in_their_order,
+    a_query_comes_back_exactly_beside_the_headers,
     deliveries_are_made_with_their_event_and_are_due_at_once,
     each_destination_gets_one_delivery,
     an_event_without_destinations_is_stored_and_unfinished,
@@ -110,6 +111,23 @@ fn headers_come_back_exactly_and_in_their_order(world: &mut World) {
     draft.facts.headers = RawHeaders::from_fields(fields);
     let receipt = world.accept(&draft);
     assert_eq!(world.event(receipt.event).headers.fields().collect::<Vec<_>>(), fields);
+}
+
+fn a_query_comes_back_exactly_beside_the_headers(world: &mut World) {
+    let source = world.source("shop");
+    let longest = [b'q'; QUERY_BYTES_MAX];
+    for (id, query) in [("evt_1", &b"data.id=ORD01ABC&type=a%20b&&x=\xff'\"?:"[..]), ("evt_2", &longest)] {
+        let mut draft = Draft::new(source, id, id);
+        let fields: [(&str, &[u8]); 2] = [("Content-Type", b"application/json"), ("?x", b"y")];
+        let query = RawQuery::new(query).expect("the case uses a legal query");
+        draft.facts.headers = RawHeaders::from_request(Some(query), fields);
+        let receipt = world.accept(&draft);
+        let event = world.event(receipt.event);
+        assert_eq!(event.headers.query(), Some(query));
+        assert_eq!(event.headers.fields().collect::<Vec<_>>(), fields);
+    }
+    let without = world.accept(&Draft::new(source, "evt_3", "3").with_header("x", b"1"));
+    assert_eq!(world.event(without.event).headers.query(), None);
 }
 
 fn deliveries_are_made_with_their_event_and_are_due_at_once(world: &mut World) {

@@ -24,7 +24,7 @@ use super::lease_id::LeaseId;
 use super::lease_view::{LeaseView, LeasesView};
 use super::query::parameters;
 use super::router::Api;
-use super::view::text_or_base64;
+use super::view::{query, text_or_base64};
 use super::waiting::{Wait, Woken, duration, wait_of};
 use crate::config::format_duration;
 use crate::limits::{API_BODY_BYTES_MAX, CLAIM_BODY_BYTES_MAX};
@@ -242,6 +242,7 @@ fn view(lease: &Lease, id: &LeaseId, event: &hookstead::core::Event, body: &[u8]
         idempotency_key: lease.idempotency_key.clone(),
         lease_until: lease.expires_at.to_string(),
         content_type: content_type.map(|(_, value)| value.clone()),
+        query: query(event),
         headers,
         body_base64: STANDARD.encode(body),
     }

@@ -36,6 +36,10 @@ pub struct LeaseView {
     pub lease_until: String,
     /// The `Content-Type` as it came.
     pub content_type: Option<String>,
+    /// The query of the address that it came to, without secrets; bytes that are no UTF-8 are replaced. Only where
+    /// there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub query: Option<String>,
     /// The header fields as they came, without secrets: name and value; bytes that are no UTF-8 are replaced.
     pub headers: Vec<(String, String)>,
     /// The body, byte for byte.

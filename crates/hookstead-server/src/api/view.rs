@@ -83,6 +83,10 @@ pub struct EventView {
     /// for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub owed: Option<Vec<DeliveryView>>,
+    /// The query of the address that it came to, without secrets; bytes that are no UTF-8 are replaced by U+FFFD. Only
+    /// where there is one, and one event is asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub query: Option<String>,
     /// The header fields as they came, without secrets. Only where one event is asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub headers: Option<Vec<HeaderView>>,
@@ -226,14 +230,14 @@ pub struct StoreView {
 }
 
 impl EventView {
-    /// With its header fields, and how its source answers.
+    /// With its header fields and its query, and how its source answers.
     pub fn detailed(event: &Event, answers: Option<AnswersView>) -> Self {
         let header = |(name, value): (&str, &[u8])| HeaderView {
             name: name.to_owned(),
             value: String::from_utf8_lossy(value).into_owned(),
         };
         let headers = event.headers.fields().map(header).collect();
-        Self { answers, headers: Some(headers), ..Self::from(event) }
+        Self { answers, query: query(event), headers: Some(headers), ..Self::from(event) }
     }
 }
 
@@ -266,9 +270,16 @@ impl From<&Event> for EventView {
             deliveries: TallyView::from(&event.deliveries),
             answers: None,
             owed: None,
+            query: None,
             headers: None,
         }
     }
+}
+
+/// The query for people.
+pub(super) fn query(event: &Event) -> Option<String> {
+    let query = event.headers.query()?;
+    Some(String::from_utf8_lossy(query.as_bytes()).into_owned())
 }
 
 /// Bytes as text where they are text, else in base64.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use hookstead::core::{AcceptReceipt, Outcome};
+use hookstead::core::{AcceptReceipt, Outcome, RawQueryError};
 use hookstead::verify::{HandshakeAnswer, Reason, RejectionClass};
 use hookstead::{
     Health, Inbox, Incoming as IncomingRequest, Received, Refusal, RefusedRequest, Source, Unavailable,
@@ -444,6 +444,7 @@ fn noted(refusal: &Refusal, peer: Option<IpAddr>) -> RefusedRequest {
         // Its part is the address that the request named: a stranger's text, not a name.
         Refusal::Rejected(rejection) if rejection.reason == Reason::KeyAddress => (String::new(), None),
         Refusal::Rejected(rejection) => (rejection.part.clone(), rejection.age_micros),
+        Refusal::Query(_) => ("query".to_owned(), None),
         Refusal::Unidentified(_) | Refusal::Unavailable(_) => (String::new(), None),
     };
     RefusedRequest { code: refusal.code(), part, age_micros, from: peer.map(|peer| peer.to_canonical()) }
@@ -462,6 +463,8 @@ fn problem_of_refusal(refusal: &Refusal) -> Problem {
             // A key that the provider publishes is being fetched: 503, and the sender comes again.
             RejectionClass::Unavailable => Problem::Busy,
         },
+        Refusal::Query(RawQueryError::TooLong { .. }) => Problem::TargetTooLong,
+        Refusal::Query(RawQueryError::Unescaped { .. }) => Problem::Malformed,
         Refusal::Unidentified(_) => Problem::EventId,
         Refusal::Unavailable(unavailable) => problem_of(unavailable),
     }

@@ -15,7 +15,7 @@ use crate::api::view::text_or_base64;
 /// | a later number | refused, and the line says which number it has |
 pub const FORMAT: u32 = 1;
 
-/// What stands in a line beside the body, in bytes, at most: header fields of 64 KiB and six texts of up to
+/// What stands in a line beside the body, in bytes, at most: header fields of 64 KiB and seven texts of up to
 /// 8 KiB, of which JSON makes up to six times as much.
 const BESIDE_BODY_BYTES_MAX: u64 = 1024 * 1024;
 
@@ -68,6 +68,12 @@ pub struct EventLine {
     /// The id of the event that had the same signed bytes first, under another provider event id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub same_body_as: Option<String>,
+    /// The query of the address that it came to, as it came and without secrets. Only where there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub query: Option<String>,
+    /// The query in base64, only if it is no text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub query_base64: Option<String>,
     /// The header fields as they came, without secrets.
     pub headers: Vec<HeaderField>,
     /// The body in base64 (RFC 4648, section 4, with padding); `null` if it was erased.
@@ -96,6 +102,8 @@ impl EventLine {
     pub fn of(event: &Event, body: Option<&[u8]>) -> Self {
         let scope = event.identity.scope.as_bytes();
         let (text, base64) = text_or_base64(event.identity.id.as_bytes());
+        let query = event.headers.query().map(|query| text_or_base64(query.as_bytes()));
+        let (query, query_base64) = query.unwrap_or_default();
         Self {
             format: FORMAT,
             id: event.id.to_string(),
@@ -115,6 +123,8 @@ impl EventLine {
             erased_at: event.erased_at.map(|at| at.to_string()),
             revises: event.revises.map(|id| id.to_string()),
             same_body_as: event.same_body_as.map(|id| id.to_string()),
+            query,
+            query_base64,
             headers: event.headers.fields().map(HeaderField::of).collect(),
             body_base64: body.map(|body| STANDARD.encode(body)),
         }

@@ -7,7 +7,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use hookstead::core::identity::IDENTITY_PART_BYTES_MAX;
-use hookstead::core::{Digest, IdentityError, ProviderEventId, RawHeaders, Scope, Timestamp};
+use hookstead::core::{Digest, IdentityError, ProviderEventId, RawHeaders, RawQuery, Scope, Timestamp};
 use hookstead::{Import, Inbox, Source};
 use serde::Deserialize;
 
@@ -66,12 +66,13 @@ pub fn parse_line(line: &[u8], inbox: &Inbox, now: Timestamp) -> Result<ParsedLi
     let id = ProviderEventId::new(id.unwrap_or_default())
         .map_err(|error| unusable("provider_event_id", &error))?;
     let scope = base64_or_text("scope", None, line.scope_base64)?.unwrap_or_default();
+    let query = base64_or_text("query", line.query, line.query_base64)?;
     Ok(ParsedLine::Event(Box::new(Import {
         source,
         scope: Scope::new(scope).map_err(|error| unusable("scope_base64", &error))?,
         id,
         received_at: received_at(&line.received_at, now)?,
-        headers: headers(&line.headers)?,
+        headers: headers(query.as_deref(), &line.headers)?,
         event_type: bounded("type", line.event_type)?,
         account: bounded("account", line.account)?,
         received_from: bounded("received_from", line.received_from)?,
@@ -187,8 +188,9 @@ fn received_at(text: &str, now: Timestamp) -> Result<Timestamp, LineProblem> {
     Ok(at)
 }
 
-/// The fields, every one of which must be one that a request can have.
-fn headers(fields: &[HeaderField]) -> Result<RawHeaders, LineProblem> {
+/// The query and the fields, every one of which must be one that a request can have.
+fn headers(query: Option<&[u8]>, fields: &[HeaderField]) -> Result<RawHeaders, LineProblem> {
+    let query = query.map(RawQuery::new).transpose().map_err(|error| LineProblem::field("query", error))?;
     let mut read = Vec::with_capacity(fields.len());
     for HeaderField { name, value, value_base64 } in fields {
         let value = base64_or_text("headers", value.clone(), value_base64.clone())?;
@@ -197,7 +199,7 @@ fn headers(fields: &[HeaderField]) -> Result<RawHeaders, LineProblem> {
             value.ok_or_else(|| LineProblem::field("headers", "a field has no value"))?,
         ));
     }
-    let headers = RawHeaders::from_fields(read.iter().map(|(name, value)| (*name, value.as_slice())));
+    let headers = RawHeaders::from_request(query, read.iter().map(|(name, value)| (*name, value.as_slice())));
     if !headers.fields().eq(read.iter().map(|(name, value)| (*name, value.as_slice()))) {
         return Err(LineProblem::field("headers", "a name or a value that no request can have"));
     }

@@ -21,6 +21,24 @@ pub(crate) fn values<'a>(encoded: &'a [u8], name: &str) -> impl Iterator<Item = 
     pairs(encoded).filter(move |(found, _)| found.as_ref() == name.as_bytes()).map(|(_, value)| value)
 }
 
+/// An encoded text without the pairs whose decoded name is left out; everything else stays as it came.
+///
+/// ```
+/// use hookstead_verify::query_without;
+///
+/// let kept = query_without(b"id=7&%74oken=abc&x=+", |name| name == b"token");
+/// assert_eq!(kept.as_ref(), b"id=7&x=+");
+/// ```
+pub fn query_without(encoded: &[u8], leave_out: impl Fn(&[u8]) -> bool) -> Cow<'_, [u8]> {
+    let is_left_out = |pair: &[u8]| pairs(pair).any(|(name, _)| leave_out(&name));
+    let parts = || encoded.split(|byte| *byte == b'&');
+    if !parts().any(is_left_out) {
+        return Cow::Borrowed(encoded);
+    }
+    let kept: Vec<&[u8]> = parts().filter(|pair| !is_left_out(pair)).collect();
+    Cow::Owned(kept.join(&b'&'))
+}
+
 /// Turns `+` into a blank and `%XX` into its byte; a broken escape stays as it is.
 fn decode(text: &[u8]) -> Cow<'_, [u8]> {
     if !text.iter().any(|byte| matches!(byte, b'+' | b'%')) {
@@ -60,6 +78,19 @@ mod tests {
 
     fn decoded(encoded: &str) -> Vec<(Vec<u8>, Vec<u8>)> {
         pairs(encoded.as_bytes()).map(|(name, value)| (name.into_owned(), value.into_owned())).collect()
+    }
+
+    #[test]
+    fn what_is_left_out_leaves_the_rest_as_it_came() {
+        let check = |encoded: &str, expected: &str| {
+            let kept = query_without(encoded.as_bytes(), |name| name == b"t k");
+            assert_eq!(String::from_utf8_lossy(&kept), expected, "{encoded}");
+        };
+        check("", "");
+        check("a=%41&&b", "a=%41&&b");
+        check("t+k=1", "");
+        check("a=1&t%20k&t+k=2&&%62=t+k&", "a=1&&%62=t+k&");
+        check("%74%20%6b=x&tk=1", "tk=1");
     }
 
     #[test]

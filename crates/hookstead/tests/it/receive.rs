@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use hookstead::core::{Clock, EventFilter, EventSelector, ManualClock, Order, Page, Timestamp};
+use hookstead::core::{
+    Clock, EventFilter, EventSelector, ManualClock, Order, Page, QUERY_BYTES_MAX, RawQueryError, Timestamp,
+};
 use hookstead::verify::{Reason, Registry, Secret, SignRequest, SignedRequest};
 use hookstead::{Inbox, Incoming, Outcome, Received, Refusal, Source, SourceOptions};
 
@@ -132,6 +134,81 @@ fn a_header_that_is_the_secret_is_never_stored() {
         let event = inbox.store().event(&EventSelector::Newest).unwrap().unwrap();
         assert_eq!(event.headers.fields().count(), 2);
         assert!(!event.headers.as_block().windows(KEY.len()).any(|window| window == KEY.as_bytes()));
+    });
+}
+
+/// A signed event whose target has this query, at a source of this provider.
+fn with_query(provider: &str, id: &str, query: &str) -> SignedRequest {
+    let mut request = signed(provider, id, &format!(r#"{{"id":"{id}"}}"#), NOW);
+    request.url = format!("{}?{query}", request.url);
+    request
+}
+
+fn kept_query(inbox: &Inbox) -> Option<String> {
+    let event = inbox.store().event(&EventSelector::Newest).unwrap().unwrap();
+    event.headers.query().map(|query| String::from_utf8_lossy(query.as_bytes()).into_owned())
+}
+
+#[test]
+fn b049_the_query_is_kept_with_the_event() {
+    on_every_store(|builder| {
+        let inbox = builder.source(source("stripe")).clock(clock()).open().unwrap();
+        for (id, query, kept) in [
+            ("evt_1", "data.id=ORD01ABC&type=order", Some("data.id=ORD01ABC&type=order")),
+            ("evt_2", "a=%20?b&&c=:;&", Some("a=%20?b&&c=:;&")),
+            ("evt_3", "", None),
+        ] {
+            assert_eq!(outcome(&inbox, &with_query("stripe", id, query)), Outcome::Stored);
+            assert_eq!(kept_query(&inbox).as_deref(), kept);
+        }
+        let without = signed("stripe", "evt_4", r#"{"id":"evt_4"}"#, NOW);
+        assert_eq!(outcome(&inbox, &without), Outcome::Stored);
+        assert_eq!(kept_query(&inbox), None);
+    });
+}
+
+#[test]
+fn a_secret_in_the_query_is_never_stored() {
+    on_every_store(|builder| {
+        let inbox = builder.source(source("stripe")).clock(clock()).open().unwrap();
+        let query = format!("a=1&TOKEN={KEY}&%73ig={KEY}&api_key={KEY}&b=2");
+        assert_eq!(outcome(&inbox, &with_query("stripe", "evt_1", &query)), Outcome::Stored);
+        assert_eq!(kept_query(&inbox).as_deref(), Some("a=1&b=2"));
+        assert_eq!(
+            outcome(&inbox, &with_query("stripe", "evt_2", &format!("secret={KEY}"))),
+            Outcome::Stored
+        );
+        assert_eq!(kept_query(&inbox), None);
+    });
+}
+
+/// What proves a request goes, whatever its provider calls it.
+#[test]
+fn a_proof_in_the_query_is_never_stored() {
+    on_every_store(|builder| {
+        let inbox = builder.source(source("azure-eventgrid")).clock(clock()).open().unwrap();
+        let mut request = with_query("stripe", "evt_1", &format!("code={KEY}&topic=a"));
+        request.headers = vec![("aeg-event-type".to_owned(), b"Notification".to_vec())];
+        request.body = br#"[{"id":"evt_1","eventType":"a.b","topic":"t"}]"#.to_vec();
+        assert_eq!(outcome(&inbox, &request), Outcome::Stored);
+        assert_eq!(kept_query(&inbox).as_deref(), Some("topic=a"));
+    });
+}
+
+#[test]
+fn a_query_that_cannot_be_kept_is_refused_before_anything_is_looked_at() {
+    on_every_store(|builder| {
+        let inbox = builder.source(source("stripe")).clock(clock()).open().unwrap();
+        let longest = "q".repeat(QUERY_BYTES_MAX);
+        assert_eq!(outcome(&inbox, &with_query("stripe", "evt_1", &longest)), Outcome::Stored);
+        assert_eq!(kept_query(&inbox).as_deref(), Some(longest.as_str()));
+        for (query, error) in [
+            (format!("{longest}q"), RawQueryError::TooLong { bytes: QUERY_BYTES_MAX + 1 }),
+            ("a b".to_owned(), RawQueryError::Unescaped { at: 1 }),
+        ] {
+            let refused = receive(&inbox, &with_query("stripe", "evt_2", &query)).unwrap_err();
+            assert!(matches!(&refused, Refusal::Query(found) if *found == error), "{refused}");
+        }
     });
 }
 

@@ -4,9 +4,11 @@ use std::thread;
 use std::time::Duration;
 
 use bytes::Bytes;
-use hookstead::core::{Body, BodySelector, Digest, EventFilter, EventSelector, Order, Page};
+use hookstead::core::{
+    Body, BodySelector, Digest, EventFilter, EventSelector, Order, Page, RawHeaders, RawQuery,
+};
 use hookstead::store::OpenOptions;
-use hookstead::{Health, Inbox, Outcome, RecordError, Unavailable};
+use hookstead::{Health, Inbox, Outcome, RecordError, RecordOptions, Unavailable};
 
 use crate::stores::{on_disk, on_every_store, recorded};
 
@@ -65,6 +67,23 @@ fn s3_and_s8_other_bytes_conflict_and_the_original_stays() {
         assert_eq!(record(r#"{ "a": 1 }"#), Outcome::Conflict { variant: Some(1) });
         assert_eq!(kept(&inbox), r#"{"a":1}"#);
         assert_eq!(record(r#"{"a":1}"#), Outcome::Duplicate);
+    });
+}
+
+#[test]
+fn b049_what_is_recorded_may_bring_its_head_and_type() {
+    on_every_store(|builder| {
+        let inbox = builder.source(recorded("reports")).open().unwrap();
+        let query = RawQuery::new(b"data.id=ORD01ABC&token=secret").unwrap();
+        let fields: [(&str, &[u8]); 2] = [("content-type", b"text/plain"), ("authorization", b"secret")];
+        let headers = RawHeaders::from_request(Some(query), fields);
+        let options = RecordOptions { headers, event_type: Some("report.ready".to_owned()) };
+        let receipt = inbox.blocking().record_with("reports", "evt_1", "{}", options).unwrap();
+        assert_eq!(receipt.outcome, Outcome::Stored);
+        let event = inbox.store().event(&EventSelector::Newest).unwrap().unwrap();
+        assert_eq!(event.event_type.as_deref(), Some("report.ready"));
+        let kept = "?data.id=ORD01ABC\r\ncontent-type: text/plain\r\n";
+        assert_eq!(event.headers.as_block(), kept.as_bytes());
     });
 }
 

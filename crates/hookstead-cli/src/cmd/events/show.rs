@@ -21,7 +21,7 @@ const JSON: &str = "\
 JSON: {\"id\", \"short_id\", \"seq\", \"source\", \"provider_event_id\", \"type\", \"account\", \"received_from\", \
 \"verified_by\", \"received_at\", \"committed_at\", \"digest\", \"bytes\", \"erased_at\", \"revises\", \"same_body_as\", \"duplicates\", \
 \"last_duplicate_at\", \"conflicts\", \"deliveries\": {\"waiting\", \"leased\", \"done\", \"dead\", \"held\"}, \"answers\": \
-{\"stored\", \"duplicate\", \"conflict\"}, \"headers\": [{\"name\", \"value\"}]}. An id that is no text is null, and stands \
+{\"stored\", \"duplicate\", \"conflict\"}, \"query\", \"headers\": [{\"name\", \"value\"}]}. An id that is no text is null, and stands \
 in provider_event_id_base64. With --receipt: {\"event\", \"short_id\", \"outcome\", \"source\", \"provider_event_id\", \
 \"scope\", \"digest\", \"bytes\", \"received_at\", \"committed_at\", \"verified_by\", \"store\": {\"kind\", \"location\", \
 \"durability\", \"persistent\"}}.
@@ -96,6 +96,9 @@ fn facts(event: &EventView) -> Vec<(&'static str, String)> {
         let text =
             format!("{stored} when it was stored; {duplicate} to a duplicate, {conflict} to a conflict");
         facts.push(("answered", text));
+    }
+    if let Some(query) = &event.query {
+        facts.push(("query", printable(query)));
     }
     if let Some(scope) = &event.scope_base64 {
         facts.push(("scope", scope_text(scope)));

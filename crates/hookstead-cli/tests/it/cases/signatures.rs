@@ -40,6 +40,10 @@ fn b049_a_manifest_of_query_header_and_time_is_signed() {
     assert!((200..300).contains(&reply.status), "{reply}");
     let events = server.admin().events();
     assert_eq!((events.len(), &events[0]["provider_event_id"]), (1, &"mp-1".into()));
+    let event = server.admin().get("/v1/events/mp:mp-1").json();
+    assert_eq!(event["query"], "data.id=ORD01ABC&type=order", "for whoever has to check it again");
+    let shown = stage.run(&["events", "show", "mp:mp-1"]).stdout;
+    assert!(shown.contains("data.id=ORD01ABC&type=order"), "{shown}");
     let page = include_str!("../../../../../docs/providers/mercadopago.md");
     assert!(page.contains("Of the body nothing is signed"));
 }

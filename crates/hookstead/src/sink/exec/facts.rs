@@ -20,6 +20,7 @@ pub(super) fn facts(outgoing: &Outgoing) -> Vec<(&'static str, OsString)> {
         ("HOOKSTEAD_TYPE", event.event_type.clone().map(OsString::from)),
         ("HOOKSTEAD_PROVIDER_ID", Some(bytes(event.identity.id.as_bytes()))),
         ("HOOKSTEAD_CONTENT_TYPE", event.headers.value("content-type").map(bytes)),
+        ("HOOKSTEAD_QUERY", event.headers.query().map(|query| bytes(query.as_bytes()))),
         ("HOOKSTEAD_IDEMPOTENCY_KEY", text(outgoing.lease.idempotency_key.clone())),
         ("HOOKSTEAD_ATTEMPT", text(outgoing.attempt.to_string())),
         ("HOOKSTEAD_RECEIVED_AT", text(event.received_at.to_string())),

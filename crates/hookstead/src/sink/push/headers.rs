@@ -83,6 +83,9 @@ impl Shape {
         }
         fields.insert(WEBHOOK_TIMESTAMP, outgoing.now.as_secs().into());
         fields.insert(HOOKSTEAD_ATTEMPT, outgoing.attempt.into());
+        if let Some(query) = query(outgoing) {
+            fields.insert(HOOKSTEAD_QUERY, query);
+        }
         for (name, text) in [
             (WEBHOOK_SIGNATURE, signature),
             (HOOKSTEAD_EVENT, event.id.to_string()),
@@ -106,6 +109,7 @@ const WEBHOOK_SIGNATURE: HeaderName = HeaderName::from_static("webhook-signature
 const HOOKSTEAD_EVENT: HeaderName = HeaderName::from_static("hookstead-event");
 const HOOKSTEAD_SOURCE: HeaderName = HeaderName::from_static("hookstead-source");
 const HOOKSTEAD_ATTEMPT: HeaderName = HeaderName::from_static("hookstead-attempt");
+const HOOKSTEAD_QUERY: HeaderName = HeaderName::from_static("hookstead-query");
 const HOOKSTEAD_RECEIVED_AT: HeaderName = HeaderName::from_static("hookstead-received-at");
 
 fn pass_on(fields: &mut HeaderMap, outgoing: &Outgoing) {
@@ -129,6 +133,13 @@ fn pass_on(fields: &mut HeaderMap, outgoing: &Outgoing) {
             fields.append(name, value);
         }
     }
+}
+
+/// The query that the event came with; its bytes stay where they are, like the values of fields.
+fn query(outgoing: &Outgoing) -> Option<HeaderValue> {
+    let headers = &outgoing.event.headers;
+    let query = headers.query()?.as_bytes();
+    HeaderValue::from_maybe_shared(headers.as_block().slice_ref(query)).ok()
 }
 
 /// The field names in a `Connection` field.

@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use hookstead::core::attempt::ATTEMPT_EXCERPT_BYTES_MAX;
+use hookstead::core::{RawHeaders, RawQuery};
 use hookstead::sink::exec::{ExecOptions, ExecSetupError, ExecSink};
 use hookstead::sink::{Outgoing, Sink, TargetHealth, Tried, TriedVerdict};
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
@@ -88,7 +89,10 @@ async fn the_environment_holds_the_facts_and_little_else() {
         vec![("APP_MODE".to_owned(), "a b=c".to_owned()), ("HOOKSTEAD_SOURCE".into(), "x".into())];
     let options =
         ExecOptions { environment, timeout: LONG, ..ExecOptions::new(vec!["env".into(), "-0".into()]) };
-    let tried = run(options, &outgoing()).await;
+    let mut outgoing = outgoing();
+    let query = RawQuery::new(b"data.id=ORD01ABC&type=order").unwrap();
+    outgoing.event.headers = RawHeaders::from_request(Some(query), outgoing.event.headers.fields());
+    let tried = run(options, &outgoing).await;
     let variables: Vec<&[u8]> =
         tried.excerpt.split(|byte| *byte == 0).filter(|line| !line.is_empty()).collect();
     for expected in [
@@ -98,6 +102,7 @@ async fn the_environment_holds_the_facts_and_little_else() {
         b"HOOKSTEAD_TYPE=invoice.paid",
         b"HOOKSTEAD_PROVIDER_ID=evt_\xe9",
         b"HOOKSTEAD_CONTENT_TYPE=application/json",
+        b"HOOKSTEAD_QUERY=data.id=ORD01ABC&type=order",
         format!("HOOKSTEAD_IDEMPOTENCY_KEY={KEY}").as_bytes(),
         b"HOOKSTEAD_ATTEMPT=3",
         b"HOOKSTEAD_RECEIVED_AT=2026-02-02T02:40:00Z",

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use hookstead::core::Timestamp;
+use hookstead::core::{RawHeaders, RawQuery, Timestamp};
 use hookstead::sink::push::{PushOptions, PushSink, PushUrl, Reach, SigningSecret, SystemNetwork};
 use hookstead::sink::{Outgoing, Sink, TriedVerdict};
 use hookstead::verify::{Registry, Request, Secret, Verifier, VerifyOptions};
@@ -53,6 +53,19 @@ async fn the_bytes_and_fields_are_the_providers_own() {
         assert_eq!(seen.values(&name.to_ascii_lowercase()), [*value], "{name}");
     }
     assert_eq!(seen.values("x-twice"), [b"one", b"two"]);
+}
+
+#[tokio::test]
+async fn the_query_of_the_request_is_a_field() {
+    let mut outgoing = outgoing_with(&[("Hookstead-Query", b"forged")], BODY);
+    let plain = pushed(&outgoing).await;
+    assert!(plain.values("hookstead-query").is_empty(), "an event without a query has no such field");
+    assert_eq!(plain.values("hookstead-original-hookstead-query"), [b"forged"]);
+    let query = RawQuery::new(b"data.id=ORD01ABC&name=caf\xe9").unwrap();
+    outgoing.event.headers = RawHeaders::from_request(Some(query), outgoing.event.headers.fields());
+    let seen = pushed(&outgoing).await;
+    assert_eq!(seen.values("hookstead-query"), [query.as_bytes()]);
+    assert_eq!(seen.values("hookstead-original-hookstead-query"), [b"forged"]);
 }
 
 #[tokio::test]
