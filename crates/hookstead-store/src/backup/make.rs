@@ -9,11 +9,11 @@
 
 use std::path::{Path, PathBuf};
 
-use hookstead_core::{CheckReport, Digest, Timestamp};
+use hookstead_core::{Digest, Timestamp};
 
 use super::folder::{make_folder, sync_above};
 use super::manifest::{self, FORMAT, Manifest, put};
-use super::report::{BackupError, BackupPhase, BackupProgress, BackupReport, Step, io_error};
+use super::report::{BackupError, BackupPhase, BackupProgress, BackupReport, Copied, Step, io_error};
 use super::sums::{self, SUMS};
 use crate::open::OpenOptions;
 use crate::{Location, files, sqlite};
@@ -46,7 +46,7 @@ pub fn backup(
     let source = Source::find(url, options)?;
     refuse_taken(options, &to)?;
     make_folder(fs, &to.join(STORE))?;
-    let check = source.copy(&to.join(STORE), options, progress)?;
+    let copied = source.copy(&to.join(STORE), options, progress)?;
     let (sums, bytes) = sums::take(fs, &to, STORE, progress)?;
     let text = sums::to_text(&sums);
     let path = to.join(SUMS);
@@ -57,18 +57,19 @@ pub fn backup(
         begun_at: now.to_string(),
         files: sums.len() as u64,
         bytes,
-        events: check.events,
-        problems: check.problem_count,
+        events: copied.check.events,
+        problems: copied.check.problem_count,
         sums_sha256: Digest::of(text.as_bytes()).to_string(),
     };
     manifest::write(fs, &to, &manifest)?;
     sync_above(fs, &to)?;
-    Ok(report(manifest, check))
+    Ok(report(manifest, copied))
 }
 
-pub(super) fn report(manifest: Manifest, check: CheckReport) -> BackupReport {
+pub(super) fn report(manifest: Manifest, copied: Copied) -> BackupReport {
     let Manifest { kind, begun_at, files, bytes, .. } = manifest;
-    BackupReport { kind, begun_at, files, bytes, check }
+    let Copied { check, older_schema } = copied;
+    BackupReport { kind, begun_at, files, bytes, check, older_schema }
 }
 
 /// A backup gets a folder of its own: one that is not there, or an empty one.
@@ -109,10 +110,10 @@ impl Source {
         }
     }
 
-    fn copy(&self, into: &Path, options: &OpenOptions, step: Step<'_>) -> Result<CheckReport, BackupError> {
+    fn copy(&self, into: &Path, options: &OpenOptions, step: Step<'_>) -> Result<Copied, BackupError> {
         match self {
             Self::Sqlite(path) => sqlite::copy(path, &into.join(DATABASE), options, step),
-            Self::Files(root) => files::copy(root, into, options, step),
+            Self::Files(root) => files::copy(root, into, options, step).map(Copied::from),
         }
     }
 }

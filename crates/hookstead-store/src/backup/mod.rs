@@ -13,5 +13,5 @@ pub(crate) use folder::{copy_file, make_folder};
 pub use make::backup;
 pub(crate) use make::checking;
 pub use report::{BackupError, BackupPhase, BackupProgress, BackupReport};
-pub(crate) use report::{Step, io_error};
+pub(crate) use report::{Copied, Step, io_error};
 pub use restore::restore;

@@ -45,6 +45,21 @@ pub struct BackupReport {
     pub bytes: u64,
     /// What the check of the copy found. Damage of the store is copied as it is.
     pub check: CheckReport,
+    /// The schema of the copy, if it is an older one than this program's: the first start with it changes that, and the
+    /// check compared pages, events, bodies and their digests only.
+    pub older_schema: Option<u32>,
+}
+
+/// What became of a copy.
+pub(crate) struct Copied {
+    pub(crate) check: CheckReport,
+    pub(crate) older_schema: Option<u32>,
+}
+
+impl From<CheckReport> for Copied {
+    fn from(check: CheckReport) -> Self {
+        Self { check, older_schema: None }
+    }
 }
 
 /// Why there is no backup, or nothing was restored. What was begun is no backup and no store.

@@ -16,7 +16,8 @@ use crate::{Location, files, sqlite};
 /// Puts the backup in the folder `from` back as the store that `url` names, where there must be none.
 ///
 /// When it returns `Ok`, every file of the backup had the digest that was taken when it was made, the store is
-/// durable, and all of it was checked. When it returns `Err`, what is at the URL is no store, or what was there before.
+/// durable, and all of it was checked. When it returns `Err`, what is at the URL is no store, or what was there before. A
+/// `sqlite:` store of an older schema is put back as it is; see [`BackupReport::older_schema`].
 ///
 /// # Errors
 ///
@@ -37,16 +38,16 @@ pub fn restore(
         return Err(BackupError::Damaged { path: from, what });
     }
     let store = from.join(STORE);
-    let check = match (manifest.kind.as_str(), Location::parse(url)?) {
+    let copied = match (manifest.kind.as_str(), Location::parse(url)?) {
         ("sqlite", Location::Sqlite(path)) => {
             let database = format!("{STORE}/{DATABASE}");
             let digest = listed.get(&database).ok_or_else(|| damaged(&from, "it lists no database"))?;
             sqlite::restore(&store.join(DATABASE), digest, path, options, now, progress)?
         }
-        ("files", Location::Files(path)) => files::restore(&store, path, options, now, progress)?,
+        ("files", Location::Files(path)) => files::restore(&store, path, options, now, progress)?.into(),
         (kind, _) => return Err(BackupError::OtherKind { found: kind.to_owned(), url: url.to_owned() }),
     };
-    Ok(report(manifest, check))
+    Ok(report(manifest, copied))
 }
 
 /// The list of digests, if it is the one that the manifest names.

@@ -81,14 +81,17 @@ fn index_of_bodies(
 }
 
 /// A part that cannot be read is a problem of the store and no failure of the check.
-fn attempt(report: &mut CheckReport, part: impl FnOnce(&mut CheckReport) -> Result<(), StoreError>) {
+pub(super) fn attempt(
+    report: &mut CheckReport,
+    part: impl FnOnce(&mut CheckReport) -> Result<(), StoreError>,
+) {
     if let Err(error) = part(report) {
         report.add_problem(CheckProblem { event: None, what: error.to_string() });
     }
 }
 
 /// SQLite's own check of its pages and indexes.
-fn engine(connection: &Connection, report: &mut CheckReport) -> Result<(), StoreError> {
+pub(super) fn engine(connection: &Connection, report: &mut CheckReport) -> Result<(), StoreError> {
     let failed = reading("run SQLite's own check");
     let pages: i64 = pragma(connection, "page_count").map_err(&failed)?;
     let page_bytes: i64 = pragma(connection, "page_size").map_err(&failed)?;
@@ -161,15 +164,15 @@ fn as_it_is_shown(connection: &Connection, known: &Known<'_>, seq: Seq) -> Resul
 }
 
 /// An event's row, as far as the check looks at it.
-struct Record {
-    id: EventId,
+pub(super) struct Record {
+    pub(super) id: EventId,
     identity: Identity,
     is_revision: bool,
-    has_body: bool,
-    body: Result<(), StoreError>,
+    pub(super) has_body: bool,
+    pub(super) body: Result<(), StoreError>,
 }
 
-fn record(connection: &Connection, seq: Seq) -> Result<Option<Record>, StoreError> {
+pub(super) fn record(connection: &Connection, seq: Seq) -> Result<Option<Record>, StoreError> {
     let parse = |row: &Row<'_>| {
         let (digest, body_bytes) = (row::digest(row, 5)?, count(row.get(6)?));
         let (erased_at, body) = (row::optional_time(row, 7)?, row.get_ref(8)?.as_blob_or_null()?);
@@ -190,7 +193,7 @@ fn record(connection: &Connection, seq: Seq) -> Result<Option<Record>, StoreErro
         .map_err(reading("read an event"))
 }
 
-fn index_of_ids(connection: &Connection, seq: Seq, id: &EventId) -> Result<(), StoreError> {
+pub(super) fn index_of_ids(connection: &Connection, seq: Seq, id: &EventId) -> Result<(), StoreError> {
     match seq_of(connection, id)? {
         Some(found) if found == seq => Ok(()),
         Some(found) => {
@@ -214,7 +217,7 @@ fn index_of_identities(
     }
 }
 
-fn deliveries(connection: &Connection, seq: Seq, id: &EventId) -> Result<(), StoreError> {
+pub(super) fn deliveries(connection: &Connection, seq: Seq, id: &EventId) -> Result<(), StoreError> {
     let strays: i64 = connection
         .prepare_cached(
             "SELECT (SELECT count(*) FROM work WHERE seq = ?1 AND event_id <> ?2)
@@ -229,7 +232,7 @@ fn deliveries(connection: &Connection, seq: Seq, id: &EventId) -> Result<(), Sto
     Err(row::corrupt(format!("{strays} deliveries of event {seq} contradict it or each other")))
 }
 
-fn variants(connection: &Connection, seq: Seq, bodies: &mut u64) -> Result<(), StoreError> {
+pub(super) fn variants(connection: &Connection, seq: Seq, bodies: &mut u64) -> Result<(), StoreError> {
     let failed = reading("read the conflicts with an event");
     let mut statement = connection
         .prepare_cached("SELECT variant, digest, body_bytes, body FROM variants WHERE seq = ?1")
@@ -288,6 +291,6 @@ pub(super) fn damaged_log(database: &Path, what: &str) -> CheckProblem {
     }
 }
 
-fn problem(report: &mut CheckReport, event: Option<EventId>, what: String) {
+pub(super) fn problem(report: &mut CheckReport, event: Option<EventId>, what: String) {
     report.add_problem(CheckProblem { event, what });
 }

@@ -2,19 +2,20 @@
 //! one in a backup, byte by byte.
 
 use std::path::Path;
-use std::sync::Arc;
 
-use hookstead_core::{CheckReport, Store, Timestamp};
+use hookstead_core::Timestamp;
 use rusqlite::backup::{Backup, StepResult};
 use rusqlite::{Connection, OpenFlags};
 
+use super::check_older;
 use super::connect::{Target, WalCap};
 use super::create::beside;
+use super::failure::reading;
 use super::files::wal_path;
 use super::open::{acquire, prepare_folder, sync_folders};
 use super::own_log::mark_as_copy;
-use super::read_only::open_read_only;
-use crate::backup::{BackupError, BackupPhase, BackupProgress, Step, checking, copy_file, io_error};
+use super::read_only::{Readable, open_any_schema};
+use crate::backup::{BackupError, BackupPhase, BackupProgress, Copied, Step, checking, copy_file, io_error};
 use crate::fs::Fs;
 use crate::open::OpenOptions;
 use crate::start::Steps;
@@ -29,10 +30,10 @@ pub(crate) fn copy(
     to: &Path,
     options: &OpenOptions,
     step: Step<'_>,
-) -> Result<CheckReport, BackupError> {
+) -> Result<Copied, BackupError> {
     let from = std::path::absolute(from).map_err(io_error("find", from))?;
     // It refuses what is not ours, and a log that is damaged where nobody has it open.
-    drop(open_read_only(&from, options)?);
+    drop(open_any_schema(&from, options)?);
     let target = Target {
         path: from,
         vfs: options.vfs.clone(),
@@ -45,9 +46,9 @@ pub(crate) fn copy(
     file.sync().map_err(io_error("sync", to))?;
     let folder = to.parent().unwrap_or(Path::new("/"));
     fs.sync_dir(folder).map_err(io_error("sync", folder))?;
-    let report = check(to, options, step)?;
+    let copied = check(to, options, step)?;
     remove_beside(fs, to)?;
-    Ok(report)
+    Ok(copied)
 }
 
 /// Within one read transaction, so that writes that come meanwhile do not make it begin again. The copy is marked as one.
@@ -98,35 +99,59 @@ pub(crate) fn restore(
     options: &OpenOptions,
     now: Timestamp,
     step: Step<'_>,
-) -> Result<CheckReport, BackupError> {
+) -> Result<Copied, BackupError> {
     let fs = options.fs.as_ref();
     let to = std::path::absolute(to).map_err(io_error("find", to))?;
     let folder = to.parent().unwrap_or(Path::new("/")).to_owned();
     refuse_taken(fs, &to)?;
     prepare_folder(fs, &folder, &mut Steps::default())?;
     let lock = acquire(fs, &to, now)?;
-    let placed = place(fs, from, digest, &to).and_then(|()| Ok(sync_folders(fs, &folder)?));
+    let placed = place(from, digest, &to, options, step)
+        .and_then(|copied| sync_folders(fs, &folder).map(|()| copied).map_err(BackupError::from));
     lock.release();
-    placed?;
-    check(&to, options, step)
+    placed
 }
 
-/// Beside its place first, and from there without ever replacing anything.
-fn place(fs: &dyn Fs, from: &Path, digest: &str, to: &Path) -> Result<(), BackupError> {
+/// Beside its place first, where it is checked, and from there without ever replacing anything.
+fn place(
+    from: &Path,
+    digest: &str,
+    to: &Path,
+    options: &OpenOptions,
+    step: Step<'_>,
+) -> Result<Copied, BackupError> {
+    let fs = options.fs.as_ref();
     // Looked at again, now that no server can start.
     refuse_taken(fs, to)?;
     let building = beside(to, ".new");
+    // A log of a check that was cut short would be read as this one's.
+    remove_beside(fs, &building)?;
     if fs.facts(&building).map_err(io_error("look at", &building))?.is_some() {
         fs.remove(&building).map_err(io_error("remove the leftover", &building))?;
     }
-    let copied = copy_file(fs, from, &building)?;
-    if copied != digest {
+    let copied = build(from, digest, &building, options, step);
+    remove_beside(fs, &building)?;
+    if copied.is_err() {
         fs.remove(&building).map_err(io_error("remove", &building))?;
+        return copied;
+    }
+    fs.hard_link(&building, to).map_err(io_error("move into place", to))?;
+    fs.remove(&building).map_err(io_error("remove", &building))?;
+    copied
+}
+
+fn build(
+    from: &Path,
+    digest: &str,
+    building: &Path,
+    options: &OpenOptions,
+    step: Step<'_>,
+) -> Result<Copied, BackupError> {
+    if copy_file(options.fs.as_ref(), from, building)? != digest {
         let what = "the database changed while it was read".to_owned();
         return Err(BackupError::Damaged { path: from.to_owned(), what });
     }
-    fs.hard_link(&building, to).map_err(io_error("move into place", to))?;
-    fs.remove(&building).map_err(io_error("remove", &building))
+    check(building, options, step)
 }
 
 fn refuse_taken(fs: &dyn Fs, to: &Path) -> Result<(), BackupError> {
@@ -138,11 +163,16 @@ fn refuse_taken(fs: &dyn Fs, to: &Path) -> Result<(), BackupError> {
     Ok(())
 }
 
-fn check(path: &Path, options: &OpenOptions, step: Step<'_>) -> Result<CheckReport, BackupError> {
+fn check(path: &Path, options: &OpenOptions, step: Step<'_>) -> Result<Copied, BackupError> {
     // Damage is to be named and not to end the copying.
     let options = OpenOptions { spot_check_events: 0, ..options.clone() };
-    let store: Arc<dyn Store> = open_read_only(path, &options)?;
-    Ok(store.check(&mut checking(step))?)
+    let schema = match open_any_schema(path, &options)? {
+        Readable::Store(store) => return Ok(store.check(&mut checking(step))?.into()),
+        Readable::Older { schema } => schema,
+    };
+    let reader = Target::of(path, &options).reader().map_err(reading("open the copy to check it"))?;
+    let check = check_older::run(&reader, &mut checking(step))?;
+    Ok(Copied { check, older_schema: u32::try_from(schema).ok() })
 }
 
 /// What SQLite made to read the copy; nothing is in it.

@@ -8,6 +8,7 @@ mod batch;
 mod body_reuse;
 mod bring_back;
 mod check;
+mod check_older;
 mod checkpoint;
 mod claim;
 mod conflict;

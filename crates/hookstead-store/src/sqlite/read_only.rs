@@ -33,9 +33,29 @@ use crate::lock::lock_path;
 use crate::open::{OpenError, OpenOptions};
 use crate::schema::{self, SchemaError};
 
-/// Opens the database at `path` to read it. The log is looked at only if nobody has the store open: it does
-/// not stand still otherwise, and its owner has looked at it.
+/// Opens the database at `path` to read it.
 pub(crate) fn open_read_only(path: &Path, options: &OpenOptions) -> Result<Arc<dyn Store>, OpenError> {
+    match open_any_schema(path, options)? {
+        Readable::Store(store) => Ok(store),
+        Readable::Older { schema } => {
+            let why = format!("its schema is {schema} of {}; start its server once", MIGRATIONS.len());
+            Err(OpenError::NotReadable { place: path.display().to_string(), why })
+        }
+    }
+}
+
+/// A database that can be read.
+pub(super) enum Readable {
+    Store(Arc<dyn Store>),
+    /// Of a schema before this program's: it is one of ours, its newest events and its log hold; it is not open.
+    Older {
+        schema: usize,
+    },
+}
+
+/// The same, and a database of an older schema is none that cannot be read. The log is looked at only if nobody has the
+/// store open: it does not stand still otherwise, and its owner has looked at it.
+pub(super) fn open_any_schema(path: &Path, options: &OpenOptions) -> Result<Readable, OpenError> {
     check_library()?;
     let fs = options.fs.as_ref();
     let path = std::path::absolute(path).map_err(io_error("find the folder of", path))?;
@@ -56,7 +76,7 @@ pub(crate) fn open_read_only(path: &Path, options: &OpenOptions) -> Result<Arc<d
         return Err(damaged_log(damage));
     }
     match open_files(&path, options, owner, log_damage.clone()) {
-        Ok(store) => Ok(Arc::new(store)),
+        Ok(readable) => Ok(readable),
         // What SQLite says of such a database comes from that.
         Err(error) => Err(log_damage.as_ref().map_or(error, damaged_log)),
     }
@@ -100,7 +120,7 @@ fn open_files(
     options: &OpenOptions,
     owner: Owner,
     log_damage: Option<LogDamage>,
-) -> Result<ReadOnlyStore, OpenError> {
+) -> Result<Readable, OpenError> {
     let target = Target::of(path, options);
     let connection = target.reader().map_err(|error| not_readable(path, error))?;
     let applied = schema::applied(&connection, MIGRATIONS).map_err(|error| match error {
@@ -110,22 +130,21 @@ fn open_files(
     // SQLite has read the log now. Until here no server could start: while it does, the log does not stand
     // still.
     drop(owner);
-    if applied < MIGRATIONS.len() {
-        let why = format!("its schema is {applied} of {}; start its server once", MIGRATIONS.len());
-        return Err(OpenError::NotReadable { place: path.display().to_string(), why });
-    }
     let failed = |error| store_error("read the database", error);
     let key = identity_key(&connection).map_err(failed)?;
     spot_check(&connection, options.spot_check_events).map_err(|error| damaged(path, error))?;
+    if applied < MIGRATIONS.len() {
+        return Ok(Readable::Older { schema: applied });
+    }
     let ledger = Ledger::load(&connection).map_err(failed)?;
-    Ok(ReadOnlyStore {
+    Ok(Readable::Store(Arc::new(ReadOnlyStore {
         facts: read_facts(path, key),
         published: Published::new(ledger.registry, ledger.stats),
         readers: Readers::new(target, options.readers_max),
         connection: Mutex::new(Some(connection)),
         log_damage,
         closed: AtomicBool::new(false),
-    })
+    })))
 }
 
 fn read_facts(path: &Path, key: IdentityKey) -> StoreFacts {

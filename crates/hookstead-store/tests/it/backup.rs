@@ -4,9 +4,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use hookstead_core::{Body, BodySelector, Outcome, Store};
+use hookstead_core::{Body, BodySelector, Digest, Outcome, Store};
 use hookstead_store::{BackupError, BackupReport, OpenError, OpenOptions, backup, open, restore};
 use libtest_mimic::Trial;
+use rusqlite::Connection;
 
 use crate::backend::{OPENED_AT, options};
 use crate::scene::{accept, events, find, problems, register};
@@ -19,6 +20,7 @@ const CASES: &[(&str, Case)] = &[
     ("nothing_is_written_over", nothing_is_written_over),
     ("a_changed_backup_is_refused_and_restores_nothing", a_changed_backup_is_refused_and_restores_nothing),
     ("damage_is_copied_and_named", damage_is_copied_and_named),
+    ("a_restore_whose_last_check_fails_leaves_no_store", a_restore_whose_last_check_fails_leaves_no_store),
     ("an_unfinished_backup_is_none", an_unfinished_backup_is_none),
     ("a_store_is_made_by_no_backup", a_store_is_made_by_no_backup),
 ];
@@ -88,7 +90,7 @@ impl Place {
 }
 
 fn entry(store: &Path, id: &str) -> PathBuf {
-    let digest = hookstead_core::Digest::of(id.as_bytes());
+    let digest = Digest::of(id.as_bytes());
     store.join(format!("sources/shop/deliveries/{digest}.json"))
 }
 
@@ -246,6 +248,58 @@ fn damage_is_copied_and_named(kind: Kind) {
     assert_eq!((made.check.events, made.check.problem_count), (2, 1), "{:?}", made.check.problems);
     let restored = place.restore("backup", "restored").expect("it is restored");
     assert_eq!(restored.check.problems, made.check.problems);
+}
+
+/// A backup that a newer program made of its own format: all its digests are right.
+fn a_restore_whose_last_check_fails_leaves_no_store(kind: Kind) {
+    let place = Place::new(kind);
+    let store = place.open("store");
+    register(&store);
+    accept(&store, "evt_1", b"{}");
+    place.backup("backup").expect("it is made");
+    place.backup("later").expect("it is made");
+    let file = match kind.0 {
+        "sqlite" => {
+            let database = place.path("later").join("store/hookstead.db");
+            let raw = Connection::open(&database).expect("anybody can open it");
+            raw.execute("INSERT INTO migrations VALUES (99, 'later', 'x', 1)", []).expect("it is legal");
+            "store/hookstead.db"
+        }
+        _ => {
+            let marker = place.path("later").join("store/hookstead.json");
+            let text = std::fs::read_to_string(&marker).expect("it can be read");
+            let newer =
+                text.replace("\"format\": 1", "\"format\": 99").replace("\"format\":1", "\"format\":99");
+            assert_ne!(newer, text);
+            std::fs::write(marker, newer).expect("it can be written");
+            "store/hookstead.json"
+        }
+    };
+    sign_anew(&place.path("later"), file);
+    for _ in 0..2 {
+        let refused = place.restore("later", "restored");
+        assert!(matches!(refused, Err(BackupError::Open(OpenError::Newer { .. }))), "{refused:?}");
+        // A folder without its marker is no store.
+        for name in ["restored/hookstead.json", "restored.new", "restored.new-wal", "restored-wal"] {
+            assert!(!place.path(name).exists(), "{name} is left");
+        }
+        assert!(!place.path("restored").is_file(), "there is a store");
+    }
+    let restored = place.restore("backup", "restored").expect("nothing is in its way");
+    assert_eq!((restored.check.events, restored.check.problem_count), (1, 0));
+}
+
+/// The digests of a backup, after this file of it was changed.
+fn sign_anew(backup: &Path, file: &str) {
+    let digest = Digest::of(&std::fs::read(backup.join(file)).expect("it can be read")).to_string();
+    let sums = std::fs::read_to_string(backup.join("SHA256SUMS")).expect("it can be read");
+    let line =
+        |line: &str| if line.ends_with(file) { format!("{digest}  {file}\n") } else { format!("{line}\n") };
+    let anew: String = sums.lines().map(line).collect();
+    std::fs::write(backup.join("SHA256SUMS"), &anew).expect("it can be written");
+    let manifest = std::fs::read_to_string(backup.join("backup.json")).expect("it can be read");
+    let [old, new] = [&sums, &anew].map(|sums| Digest::of(sums.as_bytes()).to_string());
+    std::fs::write(backup.join("backup.json"), manifest.replace(&old, &new)).expect("it can be written");
 }
 
 fn an_unfinished_backup_is_none(kind: Kind) {

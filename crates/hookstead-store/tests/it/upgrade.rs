@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use hookstead_core::{Digest, Outcome};
-use hookstead_store::{OpenError, OpenOptions, UpgradeCopy, open};
+use hookstead_store::{BackupReport, OpenError, OpenOptions, UpgradeCopy, backup, open, restore};
 use rusqlite::Connection;
 
 use crate::backend::{Folder, OPENED_AT, options};
@@ -24,6 +24,8 @@ cases!("upgrade":
     without_a_durable_copy_nothing_is_changed,
     a_damaged_database_is_not_brought_to_a_newer_schema,
     what_a_start_would_refuse_is_not_brought_to_a_newer_schema,
+    an_older_database_is_backed_up_and_restored_as_it_is,
+    damage_of_an_older_database_is_copied_and_named,
     what_is_left_of_a_copy_that_was_cut_short_is_no_obstacle,
     what_is_left_of_a_copy_is_room_for_the_next,
 );
@@ -203,6 +205,58 @@ fn what_a_start_would_refuse_is_not_brought_to_a_newer_schema() {
             let before = schema(&folder.database());
             let refused = check_unchanged(&folder, &OpenOptions { upgrade_copy, ..options() });
             assert_eq!(schema(&folder.database()), before, "{what}: {refused}");
+        }
+    }
+}
+
+/// Backs it up and restores it elsewhere; what both say, and where it then is.
+fn there_and_back(folder: &Folder) -> ([BackupReport; 2], Folder) {
+    let (backup_at, restored) = (folder.path("backup"), Folder::new());
+    let options = OpenOptions { spot_check_events: 0, ..options() };
+    let made = backup(&folder.url(), &backup_at, &options, OPENED_AT, &mut |_| ()).expect("it is made");
+    let back =
+        restore(&backup_at, &restored.url(), &options, OPENED_AT, &mut |_| ()).expect("it is restored");
+    ([made, back], restored)
+}
+
+/// From either schema, also of a store that was killed, by this program; a start then brings it to the newer one.
+fn an_older_database_is_backed_up_and_restored_as_it_is() {
+    for (schema_before, older) in [(1, older as fn() -> Folder), (2, schema_2)] {
+        let folder = older();
+        // Its newest word is in the log alone.
+        let raw = Connection::open(folder.database()).expect("anybody can open it");
+        raw.execute("UPDATE sources SET identity_fingerprint = 'id-v2'", []).expect("it is legal");
+        let (reports, restored) = there_and_back(&folder);
+        drop(raw);
+        for report in &reports {
+            let seen = (report.check.events, report.check.problem_count, report.older_schema);
+            assert_eq!(seen, (10, 0, Some(schema_before)), "{:?}", report.check.problems);
+        }
+        assert_eq!(schema(&restored.database()), i64::from(schema_before), "it was put back as it is");
+        let store = restored.open().store;
+        assert_eq!(i64::try_from(events(&store).len()).expect("they are few"), EVENTS);
+        assert_eq!(accept(&store, "evt_done", b"{\"n\":1}"), Outcome::Duplicate);
+        assert_eq!(store.registry().expect("it reads").sources[0].identity_fingerprint, "id-v2");
+        assert_eq!(problems(&store), [] as [&str; 0]);
+        let ([made, _], _) = there_and_back(&restored);
+        assert_eq!(made.older_schema, None, "the start has changed that");
+    }
+}
+
+fn damage_of_an_older_database_is_copied_and_named() {
+    for (damage, named) in [
+        ("UPDATE events SET body = x'7b226e223a307d' WHERE seq = 2", "differs from its digest"),
+        ("DELETE FROM events WHERE seq = 3", "event 0003 is missing"),
+        ("DELETE FROM event_ids WHERE seq = 4", "is not in the index of ids"),
+        ("UPDATE variants SET digest = zeroblob(32) WHERE variant = 1", "differs from its digest"),
+    ] {
+        let folder = older();
+        let raw = Connection::open(folder.database()).expect("anybody can open it");
+        assert!(raw.execute(damage, []).expect("it is legal") > 0, "{damage}");
+        let (reports, _) = there_and_back(&folder);
+        for report in reports {
+            assert_eq!((report.check.events, report.check.problem_count), (10, 1), "{damage}: {report:?}");
+            assert!(report.check.problems[0].what.contains(named), "{damage}: {report:?}");
         }
     }
 }

@@ -24,8 +24,9 @@ The folder gets `store/`, a whole store; `SHA256SUMS`, for `sha256sum -c`; and a
 configuration are not in it. While a sqlite store is copied its log cannot be reset: a server that writes more than \
 16 MiB meanwhile answers 503 until the copy is through.
 
-JSON: {\"ok\", \"store\", \"backup\", \"begun_at\", \"events\", \"files\", \"bytes\", \"problem_count\"}. Exit code 7 if \
-the store is damaged: it was copied as it is.";
+JSON: {\"ok\", \"store\", \"backup\", \"begun_at\", \"events\", \"files\", \"bytes\", \"problem_count\", \
+\"older_schema\"}, the last of which is null unless a start would change the schema. Exit code 7 if the store is damaged: \
+it was copied as it is.";
 
 const RESTORE_EXAMPLES: &str = "\
 Examples:
@@ -33,8 +34,9 @@ Examples:
   hookstead store restore /backups/monday --data /var/lib/restored --json";
 
 const RESTORE_HELP: &str = "\
-JSON: {\"ok\", \"store\", \"backup\", \"begun_at\", \"events\", \"files\", \"bytes\", \"problem_count\"}. Exit code 7 if \
-the backup is of a damaged store: it was restored as it was.";
+JSON: {\"ok\", \"store\", \"backup\", \"begun_at\", \"events\", \"files\", \"bytes\", \"problem_count\", \
+\"older_schema\"}, the last of which is null unless a start will change the schema. Exit code 7 if the backup is \
+of a damaged store: it was restored as it was.";
 
 /// Copy the store into a new folder, also while a server writes to it
 ///
@@ -127,6 +129,7 @@ struct Document<'a> {
     files: u64,
     bytes: u64,
     problem_count: u64,
+    older_schema: Option<u32>,
 }
 
 fn tell(report: &BackupReport, url: &str, folder: &Path, json: bool, done: &str) -> Result<()> {
@@ -141,6 +144,7 @@ fn tell(report: &BackupReport, url: &str, folder: &Path, json: bool, done: &str)
             files: report.files,
             bytes: report.bytes,
             problem_count,
+            older_schema: report.older_schema,
         })?;
     } else {
         print(report, url, folder, done)?;
@@ -163,6 +167,12 @@ fn print(report: &BackupReport, url: &str, folder: &Path, done: &str) -> Result<
     let (events, files) = (grouped(report.check.events), grouped(report.files));
     let size = output::size(report.bytes);
     output::labelled(done_label(done), format_args!("{events} events in {files} files, {size}"))?;
+    if let Some(schema) = report.older_schema {
+        output::labelled(
+            "schema",
+            format_args!("{schema}, an older one: the first start with it changes that"),
+        )?;
+    }
     if report.check.problem_count == 0 {
         output::labelled("result", format_args!("{GOOD}checked, and on the disk{GOOD:#}"))?;
     }
