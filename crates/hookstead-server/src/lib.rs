@@ -33,7 +33,7 @@ pub mod transfer;
 pub use config::Config;
 pub use descriptors::{OpenFiles, open_files};
 pub use intake::{IntakeOptions, intake};
-pub use open::{answers, open_inbox};
+pub use open::{answers, open_inbox, store_options};
 pub use owed::owed;
 pub use problem::Problem;
 pub use run::{LocalApi, RunOutcome, Server, ServerFacts, StartError, termination};

@@ -27,16 +27,19 @@ pub fn open_inbox(config: &Config, intake: SocketAddr) -> Result<Inbox, StartErr
     open_with(config, intake, None)
 }
 
+/// How the store of a configuration is opened, and looked at as a start would.
+pub fn store_options(config: &Config) -> OpenOptions {
+    let upgrade_copy = if config.store.upgrade_copy { UpgradeCopy::Beside } else { UpgradeCopy::None };
+    OpenOptions { free_bytes_min: config.store.min_free, upgrade_copy, ..OpenOptions::default() }
+}
+
 /// As [`open_inbox`], with the keys that providers publish.
 pub(crate) fn open_with(
     config: &Config,
     intake: SocketAddr,
     keys: Option<&Arc<dyn KeySource>>,
 ) -> Result<Inbox, StartError> {
-    let upgrade_copy = if config.store.upgrade_copy { UpgradeCopy::Beside } else { UpgradeCopy::None };
-    let options =
-        OpenOptions { free_bytes_min: config.store.min_free, upgrade_copy, ..OpenOptions::default() };
-    let mut builder = Inbox::builder().store(&config.store.url).open_options(options);
+    let mut builder = Inbox::builder().store(&config.store.url).open_options(store_options(config));
     for destination in destinations(config)? {
         builder = builder.destination(destination);
     }

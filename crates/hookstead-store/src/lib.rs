@@ -101,6 +101,13 @@ pub fn open_read_only(url: &str, options: &OpenOptions) -> Result<Arc<dyn Store>
 /// writes a probe of its own and removes it, and SQLite may make its shared memory and an empty log where they are
 /// missing. What only a start can do, and what moves while another process writes, is skipped, and the finding says so.
 ///
+/// A `sqlite:` store of an older schema is looked at for what would refuse the change of it: room for the copy that is
+/// kept ([`OpenOptions::upgrade_copy`], [`OpenOptions::free_bytes_min`]), and, unless another process writes to it, whether
+/// its pages fit together, for which all of it is read.
+///
+/// A process that has the store open must not look at it this way, but use what its own start found ([`Opened::start`]):
+/// when the files are closed SQLite's locks are gone.
+///
 /// Where nobody has the store open, its lock is held for as long as the log is read: a server that starts just then
 /// may be told that the store is in use.
 pub fn examine(url: &str, options: &OpenOptions) -> Vec<Finding> {

@@ -14,7 +14,8 @@ use clap::Args;
 use hookstead_server::Config;
 use hookstead_server::api::view::FindingView;
 use hookstead_server::config::ConfigErrors;
-use hookstead_store::{Finding, OpenOptions, Verdict, examine};
+use hookstead_server::store_options;
+use hookstead_store::{Finding, Verdict, examine};
 use serde::Serialize;
 
 use crate::failure::{Exit, Failure};
@@ -80,7 +81,7 @@ fn look(config: &Config) -> Result<Report> {
     if server.is_none() {
         findings.push(machine::open_files(&config.limits));
     }
-    let examined = examine(&config.store.url, &OpenOptions::default());
+    let examined = examine(&config.store.url, &store_options(config));
     findings.extend(examined.into_iter().map(|finding| as_the_server_saw(finding, &start)));
     findings.extend(of_server);
     Ok(Report { store: Some(config.store.url.clone()), server, findings })

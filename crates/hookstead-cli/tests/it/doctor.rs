@@ -414,3 +414,20 @@ fn too_little_room_fails_and_a_paused_destination_is_warned_of() {
     let [_, what, fix] = report.expect("destination", "warn");
     assert!(what.contains("`app` is paused") && fix.contains("destinations resume app"), "{what}; {fix}");
 }
+
+/// The server's start asks for `min_free` beside the copy, and keeps none if it is told so.
+#[test]
+fn the_room_for_the_copy_of_an_older_schema_is_asked_for_as_a_start_does() {
+    for (min_free, upgrade_copy, exit_code, outcome, words) in [
+        ("\"0 B\"", "true", 0, "ok", "hookstead.db.schema-"),
+        ("\"512 TiB\"", "true", 1, "fail", "bytes must be free"),
+        ("\"512 TiB\"", "false", 1, "ok", "without a copy"),
+    ] {
+        let project = Project::new().store_key("min_free", min_free).store_key("upgrade_copy", upgrade_copy);
+        assert_eq!(project.serve().stop().code(), Some(0));
+        execute(project.data(), "DELETE FROM migrations WHERE number = (SELECT max(number) FROM migrations)");
+        let report = ask(&project, exit_code);
+        let [_, what, _] = report.expect("format", outcome);
+        assert!(what.contains(words), "{min_free}, {upgrade_copy}: {what}");
+    }
+}

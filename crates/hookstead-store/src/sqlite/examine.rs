@@ -7,10 +7,11 @@ use super::create::{database_error, io_error};
 use super::files::wal_path;
 use super::migrations::MIGRATIONS;
 use super::open::{
-    check_library, damaged, is_ours, pending_identities, read_schema, refuse_damaged_log, refuse_orphan,
-    refused, spot_check, sync_folders,
+    check_library, is_ours, pending_identities, read_schema, refuse_damaged_content, refuse_damaged_log,
+    refuse_orphan, refused, sync_folders,
 };
 use super::own_log::refuse_foreign_log;
+use super::upgrade;
 use crate::fs::Fs;
 use crate::lock::{self, Seen, lock_path};
 use crate::open::{OpenError, OpenOptions, random_key};
@@ -53,8 +54,9 @@ fn examine_ours(
     steps: &mut Steps,
 ) -> Result<(), OpenError> {
     let fs = options.fs.as_ref();
+    let is_written_to = seen.is_alive();
     steps.skip(StartStep::PageCache, "only a start syncs and drops what the page cache has of the store");
-    if seen.is_alive() {
+    if is_written_to {
         let why =
             "it moves while it is written to; the process that has it open looked at it when it started";
         steps.skip(StartStep::Log, why);
@@ -66,7 +68,7 @@ fn examine_ours(
     let target = Target::of(path, options);
     let reader = target.reader().map_err(|error| database_error("read the database", error))?;
     steps.say(read_schema(path, &reader)?);
-    if !seen.is_alive() {
+    if !is_written_to {
         steps.begin(StartStep::Log);
         refuse_foreign_log(fs, &target, &reader, &wal_path(path))?;
     }
@@ -79,7 +81,11 @@ fn examine_ours(
     }
     steps.say("WAL; synchronous=EXTRA is set and read back by whoever writes");
     steps.begin(StartStep::Integrity);
-    spot_check(&reader, options.spot_check_events).map_err(|error| damaged(path, error))?;
+    refuse_damaged_content(path, &reader, options)?;
+    steps.begin(StartStep::Format);
+    if let Some(upgrade) = upgrade::examine(&target, &reader, options, is_written_to)? {
+        steps.say(format!("a database of ours, {upgrade}"));
+    }
     if schema::applied(&reader, MIGRATIONS).map_err(|error| refused(path, error))? == MIGRATIONS.len() {
         steps.begin(StartStep::Identities);
         pending_identities(path, &reader, options)?;

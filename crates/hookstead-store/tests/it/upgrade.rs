@@ -6,7 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use hookstead_core::{Digest, Outcome};
-use hookstead_store::{BackupReport, OpenError, OpenOptions, UpgradeCopy, backup, open, restore};
+use hookstead_store::{
+    BackupReport, OpenError, OpenOptions, StartStep, UpgradeCopy, Verdict, backup, examine, open, restore,
+};
 use rusqlite::Connection;
 
 use crate::backend::{Folder, OPENED_AT, options};
@@ -24,6 +26,7 @@ cases!("upgrade":
     without_a_durable_copy_nothing_is_changed,
     a_damaged_database_is_not_brought_to_a_newer_schema,
     what_a_start_would_refuse_is_not_brought_to_a_newer_schema,
+    a_look_finds_what_will_refuse_the_change_of_the_schema,
     an_older_database_is_backed_up_and_restored_as_it_is,
     damage_of_an_older_database_is_copied_and_named,
     what_is_left_of_a_copy_that_was_cut_short_is_no_obstacle,
@@ -205,6 +208,66 @@ fn what_a_start_would_refuse_is_not_brought_to_a_newer_schema() {
             let before = schema(&folder.database());
             let refused = check_unchanged(&folder, &OpenOptions { upgrade_copy, ..options() });
             assert_eq!(schema(&folder.database()), before, "{what}: {refused}");
+        }
+    }
+}
+
+/// What a look says of the schema, or of the step that failed. It changes nothing.
+fn look(folder: &Folder, options: &OpenOptions) -> (String, Verdict) {
+    let before = std::fs::read(folder.database()).expect("it is there");
+    let found = examine(&folder.url(), options);
+    assert!(std::fs::read(folder.database()).expect("it is there") == before, "it was written to");
+    let failed = found.iter().find(|finding| finding.verdict == Verdict::Failed);
+    let format = found.iter().find(|finding| finding.name == StartStep::Format.as_str());
+    let told = failed.or(format).expect("every look has this step");
+    (told.words.clone(), told.verdict)
+}
+
+/// The start itself, on the same disk, agrees each time.
+fn a_look_finds_what_will_refuse_the_change_of_the_schema() {
+    let bytes = std::fs::metadata(older().database()).expect("it is there").len();
+    let with = |free: u64, upgrade_copy| {
+        let fs = Arc::new(Faulty { free: Some(Arc::new(AtomicU64::new(free))), ..Faulty::default() });
+        OpenOptions { fs, free_bytes_min: 1_000, upgrade_copy, ..options() }
+    };
+    type Spoil = fn(&Folder);
+    let nothing: Spoil = |_| ();
+    let leftover: Spoil = |folder| {
+        std::fs::write(folder.path("events.db.schema-1.new"), [1; 500]).expect("it can be written");
+    };
+    // SQLite's own check sees it, and no read of what a start needs.
+    let index: Spoil = |folder| {
+        let raw = Connection::open(folder.database()).expect("anybody can open it");
+        let sql = "SELECT rootpage FROM sqlite_schema WHERE name = 'runs'";
+        let page: u32 = raw.query_row(sql, [], |row| row.get(0)).expect("it reads");
+        drop(raw);
+        let mut bytes = std::fs::read(folder.database()).expect("it is there");
+        bytes[(page as usize - 1) * 8192] = 99;
+        std::fs::write(folder.database(), bytes).expect("it can be written");
+    };
+    let body: Spoil = |folder| {
+        let raw = Connection::open(folder.database()).expect("anybody can open it");
+        raw.execute("UPDATE events SET digest = zeroblob(32) WHERE seq = 10", []).expect("it is legal");
+    };
+    let (kept, none) = (UpgradeCopy::Beside, UpgradeCopy::None);
+    for (what, spoil, options, refused) in [
+        ("room for it", nothing, with(bytes + 1_000, kept), None),
+        ("a byte too little", nothing, with(bytes + 999, kept), Some("bytes must be free")),
+        ("a byte too little, and no copy", nothing, with(bytes + 999, none), None),
+        ("too little, but for a leftover", leftover, with(bytes + 500, kept), None),
+        ("too little, also with a leftover", leftover, with(bytes + 499, kept), Some("bytes must be free")),
+        ("a damaged page", index, with(bytes + 1_000, kept), Some("does not hold")),
+        ("a damaged event", body, with(bytes + 1_000, kept), Some("differs from its digest")),
+        ("a damaged event, and no copy", body, with(bytes, none), Some("differs from its digest")),
+    ] {
+        let folder = older();
+        spoil(&folder);
+        let (told, verdict) = look(&folder, &options);
+        let started = open(&folder.url(), &options, OPENED_AT);
+        assert_eq!(started.is_err(), refused.is_some(), "{what}: {started:?}");
+        match refused {
+            Some(words) => assert!(verdict == Verdict::Failed && told.contains(words), "{what}: {told}"),
+            None => assert!(verdict == Verdict::Good && told.contains("changes to"), "{what}: {told}"),
         }
     }
 }
