@@ -6,7 +6,7 @@ use super::world::{LEASE, SECOND, World, first_delivery, leases, plan, receipt, 
 use crate::effect::Effect;
 use crate::error::StoreError;
 use crate::event::{Decision, Outcome};
-use crate::id::{DestinationNumber, Seq, SourceNumber};
+use crate::id::{DeliveryId, DestinationNumber, Seq, SourceNumber};
 use crate::lease::{Settled, Settlement, Verdict};
 use crate::query::DeliveryFilter;
 use crate::retention::RetentionRule;
@@ -20,6 +20,10 @@ list!("batch":
     a_conflict_within_a_batch_names_the_event_before_it,
     a_claim_sees_an_event_accepted_before_it_in_its_batch,
     a_claim_does_not_see_an_event_accepted_after_it_in_its_batch,
+    a_claim_takes_what_was_due_before_what_its_batch_made,
+    claims_share_what_their_batch_made,
+    what_its_batch_made_is_claimed_in_the_order_of_events_also_beside_a_redelivery,
+    a_lease_of_an_event_of_its_own_batch_can_be_settled_in_it,
     two_claims_of_one_batch_never_take_the_same_delivery,
     a_lease_can_be_claimed_and_settled_in_one_batch,
     a_claim_sees_a_settle_before_it_in_its_batch,
@@ -102,6 +106,67 @@ fn a_claim_does_not_see_an_event_accepted_after_it_in_its_batch(world: &mut Worl
     let written = world.apply(&[claiming(to, 10), accepting(world, "evt_1", "{}", &[to])]);
     assert_eq!(leases(&written[0]), []);
     assert_eq!(world.claim(to, 10).len(), 1);
+}
+
+fn claimed(written: &Written) -> Vec<DeliveryId> {
+    leases(written).iter().map(|lease| lease.delivery).collect()
+}
+
+fn a_claim_takes_what_was_due_before_what_its_batch_made(world: &mut World) {
+    let to = world.destination("app");
+    let before = ["a", "b"].map(|id| world.owe(id, to));
+    let written = world.apply(&[accepting(world, "c", "{}", &[to]), claiming(to, 1), claiming(to, 2)]);
+    let made = first_delivery(receipt(&written[0]).event, to);
+    assert_eq!((claimed(&written[1]), claimed(&written[2])), (vec![before[0]], vec![before[1], made]));
+}
+
+fn claims_share_what_their_batch_made(world: &mut World) {
+    let (app, other) = (world.destination("app"), world.destination("other"));
+    let mut writes: Vec<_> = ["a", "b", "c"].map(|id| accepting(world, id, "{}", &[app, other])).into();
+    writes.extend([claiming(app, 2), claiming(other, 1), claiming(app, 2), claiming(app, 2)]);
+    let written = world.apply(&writes);
+    let events: Vec<_> = written[..3].iter().map(|written| receipt(written).event).collect();
+    let [a, b, c] = [0, 1, 2].map(|place: usize| first_delivery(events[place], app));
+    let expected = [vec![a, b], vec![first_delivery(events[0], other)], vec![c], vec![]];
+    assert_eq!(written[3..].iter().map(claimed).collect::<Vec<_>>(), expected);
+    let later = world.claim(other, 10).into_iter().map(|lease| lease.delivery).collect::<Vec<_>>();
+    assert_eq!(later, [events[1], events[2]].map(|event| first_delivery(event, other)));
+}
+
+fn what_its_batch_made_is_claimed_in_the_order_of_events_also_beside_a_redelivery(world: &mut World) {
+    let to = world.destination("app");
+    let old = world.accept_owed("old", &[]).event;
+    let step = Redeliver { plan: plan(1, to), only: None, events_max: 1 };
+    let written = world.apply(&[
+        accepting(world, "a", "{}", &[to]),
+        Write::Redeliver(Box::new(step)),
+        accepting(world, "b", "{}", &[to]),
+        claiming(to, 2),
+        claiming(to, 2),
+    ]);
+    let [a, b] = [0, 2].map(|place: usize| first_delivery(receipt(&written[place]).event, to));
+    let seen = (claimed(&written[3]), claimed(&written[4]));
+    assert_eq!(seen, (vec![first_delivery(old, to), a], vec![b]));
+}
+
+fn a_lease_of_an_event_of_its_own_batch_can_be_settled_in_it(world: &mut World) {
+    let to = world.destination("app");
+    let acceptance = world.acceptance(&Draft::new(world.source("shop"), "evt_1", "{}").owed_to([to]));
+    let delivery = first_delivery(acceptance.id(), to);
+    let token = crate::LeaseToken(0).next();
+    let settle = Settle { delivery, token, verdict: Verdict::Retry { at: world.now() }, attempt: None };
+    let written = world.apply(&[
+        Write::Accept(Box::new(acceptance)),
+        claiming(to, 1),
+        Write::Settle(Box::new(settle)),
+        claiming(to, 1),
+    ]);
+    assert_eq!(claimed(&written[1]), [delivery]);
+    assert!(
+        matches!(written[2], Written::Settled(Settlement::Settled(Settled::Retry { .. }))),
+        "{written:?}"
+    );
+    assert_eq!(world.delivery(delivery).attempts, 1 + u32::from(!leases(&written[3]).is_empty()));
 }
 
 fn two_claims_of_one_batch_never_take_the_same_delivery(world: &mut World) {

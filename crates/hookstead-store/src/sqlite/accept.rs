@@ -156,7 +156,7 @@ impl Batch<'_> {
         .map_err(writing("store an event"))?;
         for destination in destinations {
             let id = DeliveryId { event: event.id, destination, generation: 1 };
-            self.add_delivery(seq, &Delivery::new(id, self.now, self.now))?;
+            self.make_delivery(seq, Delivery::new(id, self.now, self.now));
         }
         self.ledger.newest = seq;
         self.ledger.body_bytes_total = body_bytes_total;

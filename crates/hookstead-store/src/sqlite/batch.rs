@@ -4,8 +4,8 @@
 use std::collections::HashMap;
 
 use hookstead_core::{
-    DeliveryId, DestinationNumber, Duplicates, EffectFailure, IdentityKey, LeaseToken, Seq, SourceNumber,
-    StoreError, Subject, Timestamp, Write, Written,
+    Delivery, DeliveryId, DestinationNumber, Duplicates, EffectFailure, IdentityKey, LeaseToken, Seq,
+    SourceNumber, StoreError, Subject, Timestamp, Write, Written,
 };
 use rusqlite::{CachedStatement, Connection};
 
@@ -33,6 +33,8 @@ pub(super) struct Batch<'a> {
     pub(super) duplicates: DuplicateCounts,
     pub(super) statements: Statements<'a>,
     pub(super) work: DeliveryStatements<'a>,
+    /// Deliveries that came with this batch's newest events and are not written yet, in the order of the events.
+    pub(super) made: Vec<(Seq, Delivery)>,
     pub(super) guard: &'a Guard,
     /// Effects that took the batch with them when it was run before: they count as failed and are not run.
     pub(super) failed_effects: &'a FailedEffects,
@@ -101,6 +103,9 @@ impl Batch<'_> {
 
     /// Carries out one write.
     pub(super) fn apply(&mut self, write: &Write) -> Result<Written, StoreError> {
+        if !matches!(write, Write::Accept(_) | Write::Claim(_)) {
+            self.write_made()?;
+        }
         Ok(match write {
             Write::Accept(acceptance) => Written::Accepted(self.accept(acceptance)?),
             Write::Claim(claim) => Written::Claimed(self.claim(claim)?),

@@ -1,7 +1,7 @@
 //! Claim: leases of what is due.
 
 use hookstead_core::lease::CLAIM_MAX;
-use hookstead_core::{Claim, Delivery, Lease, Seq, StoreError};
+use hookstead_core::{Claim, Delivery, Lease, Seq, StateName, StoreError};
 
 use super::batch::{Batch, held};
 use super::delivery::{self, columns};
@@ -13,14 +13,31 @@ impl Batch<'_> {
             return Ok(Vec::new());
         }
         let mut leases = Vec::new();
-        for (seq, mut delivery) in self.due(claim)? {
+        let due = self.due(claim)?;
+        let left = usize::from(claim.max.min(CLAIM_MAX)).saturating_sub(due.len());
+        for (seq, mut delivery) in due {
             if !delivery.claim(claim.lease_for, self.now) {
                 continue;
             }
             self.lease_delivery(seq, &delivery)?;
             leases.extend(lease(&delivery));
         }
+        self.claim_made(claim, left, &mut leases);
         Ok(leases)
+    }
+
+    /// Of what this batch has made itself: due now, so behind all that was due before.
+    fn claim_made(&mut self, claim: &Claim, max: usize, leases: &mut Vec<Lease>) {
+        let waiting = |delivery: &Delivery| {
+            delivery.id.destination == claim.destination && delivery.state_name() == StateName::Waiting
+        };
+        let made = self.made.iter_mut().map(|(_, delivery)| delivery);
+        for delivery in made.filter(|delivery| waiting(delivery)).take(max) {
+            if delivery.claim(claim.lease_for, self.now) {
+                self.ledger.count_move(Some(StateName::Waiting), delivery.state_name());
+                leases.extend(lease(delivery));
+            }
+        }
     }
 
     fn due(&mut self, claim: &Claim) -> Result<Vec<(Seq, Delivery)>, StoreError> {

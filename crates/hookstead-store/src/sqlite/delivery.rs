@@ -66,11 +66,28 @@ impl Batch<'_> {
 
     /// Writes a new delivery.
     pub(super) fn add_delivery(&mut self, seq: Seq, delivery: &Delivery) -> Result<(), StoreError> {
-        let failed = writing(WRITE);
-        let statement = held(&mut self.work.insert, self.connection, INSERT_WORK).map_err(&failed)?;
-        save(statement, seq, delivery).map_err(&failed)?;
         self.ledger.count_move(None, delivery.state_name());
-        Ok(())
+        self.insert_delivery(seq, delivery)
+    }
+
+    /// Notes a delivery that is made with its event, for [`write_made`](Self::write_made): one that a claim of the same
+    /// batch takes is written once, as leased.
+    pub(super) fn make_delivery(&mut self, seq: Seq, delivery: Delivery) {
+        self.ledger.count_move(None, delivery.state_name());
+        self.made.push((seq, delivery));
+    }
+
+    /// Writes the deliveries that were noted: before anything but a claim looks for deliveries, and before the commit.
+    pub(super) fn write_made(&mut self) -> Result<(), StoreError> {
+        std::mem::take(&mut self.made)
+            .iter()
+            .try_for_each(|(seq, delivery)| self.insert_delivery(*seq, delivery))
+    }
+
+    fn insert_delivery(&mut self, seq: Seq, delivery: &Delivery) -> Result<(), StoreError> {
+        held(&mut self.work.insert, self.connection, INSERT_WORK)
+            .and_then(|statement| save(statement, seq, delivery))
+            .map_err(writing(WRITE))
     }
 
     /// Writes a delivery that was in state `before` over what it was.

@@ -262,6 +262,7 @@ impl Writer {
             duplicates: DuplicateCounts::new(),
             statements: Statements::default(),
             work: DeliveryStatements::default(),
+            made: Vec::new(),
             guard: &self.guard,
             failed_effects,
             not_again: FailedEffects::new(),
@@ -473,7 +474,9 @@ fn end_unchanged(connection: &Connection) -> Result<(), Failure> {
 
 fn carry_out(batch: &mut Batch<'_>, writes: &[Write]) -> Result<Vec<Written>, StoreError> {
     writes.iter().try_for_each(|write| batch.check(write))?;
-    writes.iter().map(|write| batch.apply(write)).collect()
+    let answers = writes.iter().map(|write| batch.apply(write)).collect::<Result<Vec<_>, _>>()?;
+    batch.write_made()?;
+    Ok(answers)
 }
 
 /// Undoes a batch. If that does not work either, its parts may be anywhere.

@@ -126,7 +126,8 @@ impl Queue {
         self.pace.end(taken_at, now);
     }
 
-    /// Takes the next batch: never empty unless the queue is, each lane in its own order.
+    /// Takes the next batch: never empty unless the queue is, each lane in its own order but for claims: they come last,
+    /// where they find also what the events before them have just made.
     pub(super) fn take_batch(&mut self, now: Timestamp) -> Vec<Entry> {
         self.pace.begin(now);
         let mut batch = Batch { entries: Vec::new(), bytes: 0, effects: 0, limits: self.limits };
@@ -134,6 +135,7 @@ impl Queue {
         batch.fill(&mut self.rest, reserved);
         batch.fill(&mut self.accepts, self.limits.batch_entries_max);
         batch.fill(&mut self.rest, self.limits.batch_entries_max);
+        batch.entries.sort_by_key(|entry| matches!(entry.write, Write::Claim(_)));
         batch.entries
     }
 
@@ -188,7 +190,7 @@ mod tests {
     use super::*;
     use crate::commit::pending::pending;
     use hookstead_core::{
-        DeliveryId, DestinationNumber, Effect, EventId, LeaseToken, Settle, Sweep, Verdict,
+        Claim, DeliveryId, DestinationNumber, Effect, EventId, LeaseToken, Settle, Sweep, Verdict,
     };
 
     const NOW: Timestamp = Timestamp::from_secs(1);
@@ -240,6 +242,26 @@ mod tests {
             }));
         }
         assert_eq!(seen, (0..20).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn claims_come_behind_the_events_of_their_batch() {
+        let mut queue = queue(100);
+        let claim = |destination| {
+            let lease_for = Duration::from_secs(1);
+            let claim = Claim { destination: DestinationNumber(destination), max: 1, lease_for };
+            Entry { write: Write::Claim(claim), answer: pending().0 }
+        };
+        assert!(queue.push(LaneName::Rest, claim(1), NOW).is_ok());
+        push(&mut queue, LaneName::Rest, 1);
+        assert!(queue.push(LaneName::Rest, claim(2), NOW).is_ok());
+        push(&mut queue, LaneName::Accepts, 2);
+        let destination = |entry: Entry| match entry.write {
+            Write::Claim(claim) => Some(claim.destination.0),
+            _ => None,
+        };
+        let seen: Vec<_> = queue.take_batch(NOW).into_iter().map(destination).collect();
+        assert_eq!(seen, [None, None, None, Some(1), Some(2)]);
     }
 
     #[test]
