@@ -11,6 +11,7 @@ mod config_text;
 mod failure;
 mod last_sent;
 mod output;
+mod page;
 mod place;
 mod post;
 mod reader;

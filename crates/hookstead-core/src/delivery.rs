@@ -88,6 +88,14 @@ pub enum StateName {
 }
 
 impl StateName {
+    /// Every state, as a delivery goes through them.
+    pub const ALL: [Self; 5] = [Self::Waiting, Self::Leased, Self::Done, Self::Dead, Self::Held];
+
+    /// The state with this [word](Self::as_str).
+    pub fn from_word(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|state| state.as_str() == word)
+    }
+
     /// The state's word.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -494,5 +502,17 @@ mod tests {
         assert!(tally.is_finished());
         tally.add(StateName::Dead);
         assert!(!tally.is_finished());
+    }
+
+    #[test]
+    fn words_name_their_states() {
+        use crate::redelivery::RedeliveryState;
+        for state in StateName::ALL {
+            assert_eq!(StateName::from_word(state.as_str()), Some(state));
+        }
+        for state in RedeliveryState::ALL {
+            assert_eq!(RedeliveryState::from_word(state.as_str()), Some(state));
+        }
+        assert_eq!((StateName::from_word("Done"), RedeliveryState::from_word("")), (None, None));
     }
 }

@@ -54,6 +54,25 @@ pub enum RedeliveryState {
     Cancelled,
 }
 
+impl RedeliveryState {
+    /// Every state.
+    pub const ALL: [Self; 3] = [Self::Running, Self::Complete, Self::Cancelled];
+
+    /// The state with this [word](Self::as_str).
+    pub fn from_word(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|state| state.as_str() == word)
+    }
+
+    /// The state's word.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Complete => "complete",
+            Self::Cancelled => "cancelled",
+        }
+    }
+}
+
 impl Redelivery {
     /// A redelivery as it is made, before its first step: of every event up to the store's newest, or of one.
     pub fn new(plan: RedeliveryPlan, only: Option<Seq>, newest: Seq, now: Timestamp) -> Self {

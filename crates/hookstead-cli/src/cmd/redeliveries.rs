@@ -1,11 +1,14 @@
 //! `hookstead redeliveries`: what was delivered again, by whom, why, and how far it is.
 
 use anyhow::Result;
-use clap::{Args, Subcommand, ValueEnum};
+use clap::builder::PossibleValuesParser;
+use clap::{Args, Subcommand};
+use hookstead_core::RedeliveryState;
 use hookstead_server::api::view::{NewDecision, RedeliveriesView, RedeliveryView};
 
 use crate::client::Call;
 use crate::output::{self, BOLD, printable};
+use crate::page::PageArgs;
 use crate::reader::WhereArgs;
 use crate::refusal::no_redelivery;
 use crate::work;
@@ -67,36 +70,12 @@ struct List {
 #[derive(Debug, Args)]
 struct ListArgs {
     /// Only those in this state.
-    #[arg(long, value_name = "STATE", value_enum)]
-    state: Option<StateWord>,
-    /// How many.
-    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u16).range(1..=1000))]
-    limit: u16,
-    /// Continue after a page: what its `next` said.
-    #[arg(long, value_name = "CURSOR")]
-    after: Option<String>,
-    /// Print one JSON document.
-    #[arg(long)]
-    json: bool,
+    #[arg(long, value_name = "STATE", value_parser = PossibleValuesParser::new(RedeliveryState::ALL.map(RedeliveryState::as_str)))]
+    state: Option<String>,
+    #[command(flatten)]
+    page: PageArgs,
     #[command(flatten)]
     place: WhereArgs,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum StateWord {
-    Running,
-    Complete,
-    Cancelled,
-}
-
-impl StateWord {
-    fn as_str(self) -> &'static str {
-        match self {
-            Self::Running => "running",
-            Self::Complete => "complete",
-            Self::Cancelled => "cancelled",
-        }
-    }
 }
 
 /// Show how far a redelivery is
@@ -146,12 +125,12 @@ pub(crate) fn run(args: &Redeliveries) -> Result<()> {
 
 fn list(args: &ListArgs) -> Result<()> {
     let call = Call::get(&["v1", "redeliveries"])
-        .with("state", args.state.map(StateWord::as_str))
-        .with("limit", Some(args.limit))
-        .with("cursor", args.after.as_deref());
+        .with("state", args.state.as_deref())
+        .with("limit", Some(args.page.limit))
+        .with("cursor", args.page.after.as_deref());
     let list = work::with(&args.place, async |client| client.ask(call).await)?;
     let list = list.unwrap_or(RedeliveriesView { redeliveries: Vec::new(), next: None, cursor: None });
-    if args.json {
+    if args.page.json {
         return output::json(&list);
     }
     if let (true, Some(next)) = (list.redeliveries.is_empty(), &list.next) {
@@ -186,7 +165,7 @@ pub(super) fn print(redelivery: &RedeliveryView) -> Result<()> {
         "made",
         format_args!("{} deliveries, {} events passed over", redelivery.made, redelivery.skipped),
     )?;
-    if redelivery.state == "running" {
+    if redelivery.state == RedeliveryState::Running.as_str() {
         output::fact(
             "looked at",
             format_args!("{} of {}; it goes on by itself", redelivery.looked_at, redelivery.until),

@@ -19,7 +19,7 @@ use super::delivery_view::{
     AttemptView, DecisionView, DeliveriesView, DeliveryView, NewDecision, NewEventRedelivery,
 };
 use super::error::ApiError;
-use super::query::{page, parameters};
+use super::query::{page, parameters, state};
 use super::router::Api;
 use super::selector::percent_decoded;
 use super::view::text_or_base64;
@@ -35,31 +35,9 @@ use crate::tokens::Scope;
 pub(crate) struct DeliveriesQuery {
     event: Option<String>,
     destination: Option<String>,
-    state: Option<Word>,
+    state: Option<String>,
     cursor: Option<String>,
     limit: Option<u16>,
-}
-
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum Word {
-    Waiting,
-    Leased,
-    Done,
-    Dead,
-    Held,
-}
-
-impl From<Word> for StateName {
-    fn from(word: Word) -> Self {
-        match word {
-            Word::Waiting => Self::Waiting,
-            Word::Leased => Self::Leased,
-            Word::Done => Self::Done,
-            Word::Dead => Self::Dead,
-            Word::Held => Self::Held,
-        }
-    }
 }
 
 /// A delivery's name: the event, the destination, and which generation; the newest if none is named.
@@ -84,7 +62,9 @@ pub(crate) async fn list(
     let query = parameters(query)?;
     let page = page(query.limit, query.cursor.as_deref(), Order::NewestFirst)?;
     let event = query.event.as_deref().map(event_named).transpose()?;
-    let (destination, state) = (query.destination, query.state.map(StateName::from));
+    let words = StateName::ALL.map(StateName::as_str);
+    let state = state(query.state.as_deref(), StateName::from_word, &words)?;
+    let destination = query.destination;
     let read = move |store: &dyn Store| -> Result<DeliveriesView, ApiError> {
         let registry = store.registry()?;
         let destination = match &destination {

@@ -60,6 +60,17 @@ pub(crate) fn page(limit: Option<u16>, after: Option<&str>, order: Order) -> Res
     Ok(Page { items_max: limit.unwrap_or(PAGE_DEFAULT), after, order })
 }
 
+/// The state that a word names; `words` are all that there are.
+pub(crate) fn state<S>(
+    word: Option<&str>,
+    from_word: impl Fn(&str) -> Option<S>,
+    words: &[&str],
+) -> Result<Option<S>, ApiError> {
+    let Some(word) = word else { return Ok(None) };
+    let unknown = || ApiError::new(Problem::Query, format!("`state` is one of {}", words.join(", ")));
+    from_word(word).ok_or_else(unknown).map(Some)
+}
+
 fn some(limit: Option<u16>) -> Result<(), ApiError> {
     match limit {
         Some(0) => Err(ApiError::new(Problem::Query, "`limit` is 1 or more")),

@@ -19,7 +19,7 @@ use super::delivery_view::{NewEventRedelivery, NewRedelivery, RedeliveriesView, 
 use super::error::ApiError;
 use super::events::named;
 use super::moment::moment;
-use super::query::{page, parameters, refused};
+use super::query::{page, parameters, refused, state};
 use super::router::Api;
 use super::{body, deliveries};
 use crate::folder::random;
@@ -32,17 +32,9 @@ use crate::tokens::Scope;
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RedeliveriesQuery {
-    state: Option<Word>,
+    state: Option<String>,
     cursor: Option<String>,
     limit: Option<u16>,
-}
-
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum Word {
-    Running,
-    Complete,
-    Cancelled,
 }
 
 /// `POST /v1/events/{event}/redeliver`: 201 with the new delivery.
@@ -127,11 +119,8 @@ pub(crate) async fn list(
 ) -> Result<Json<RedeliveriesView>, ApiError> {
     let query = parameters(query)?;
     let page = page(query.limit, query.cursor.as_deref(), Order::NewestFirst)?;
-    let state = query.state.map(|word| match word {
-        Word::Running => RedeliveryState::Running,
-        Word::Complete => RedeliveryState::Complete,
-        Word::Cancelled => RedeliveryState::Cancelled,
-    });
+    let words = RedeliveryState::ALL.map(RedeliveryState::as_str);
+    let state = state(query.state.as_deref(), RedeliveryState::from_word, &words)?;
     let read = move |store: &dyn Store| -> Result<_, StoreError> {
         Ok((store.registry()?, store.list_redeliveries(state, &page)?))
     };
@@ -227,16 +216,11 @@ fn to(registry: &Registry, redelivery: &Redelivery) -> String {
 }
 
 fn view(redelivery: &Redelivery, to: &str) -> RedeliveryView {
-    let state = match redelivery.state {
-        RedeliveryState::Running => "running",
-        RedeliveryState::Complete => "complete",
-        RedeliveryState::Cancelled => "cancelled",
-    };
     let seq = |Seq(seq): Seq| Seq(seq).to_string();
     RedeliveryView {
         id: redelivery.plan.id.to_string(),
         to: to.to_owned(),
-        state: state.to_owned(),
+        state: redelivery.state.as_str().to_owned(),
         made: redelivery.made,
         skipped: redelivery.skipped,
         looked_at: seq(redelivery.cursor),

@@ -159,7 +159,7 @@ impl Batch<'_> {
                     int(redelivery.until.0),
                     int(redelivery.made),
                     int(redelivery.skipped),
-                    state_word(redelivery.state),
+                    redelivery.state.as_str(),
                 ])
             })
             .map(drop)
@@ -247,20 +247,7 @@ fn redelivery(row: &Row<'_>, id: RedeliveryId) -> rusqlite::Result<Redelivery> {
     })
 }
 
-fn state_word(state: RedeliveryState) -> &'static str {
-    match state {
-        RedeliveryState::Running => "running",
-        RedeliveryState::Complete => "complete",
-        RedeliveryState::Cancelled => "cancelled",
-    }
-}
-
 fn state(row: &Row<'_>, column: usize) -> rusqlite::Result<RedeliveryState> {
     let word: String = row.get(column)?;
-    match word.as_str() {
-        "running" => Ok(RedeliveryState::Running),
-        "complete" => Ok(RedeliveryState::Complete),
-        "cancelled" => Ok(RedeliveryState::Cancelled),
-        other => Err(row::bad_word(column, other)),
-    }
+    RedeliveryState::from_word(&word).ok_or_else(|| row::bad_word(column, &word))
 }

@@ -1,12 +1,15 @@
 //! `hookstead deliveries list`.
 
 use anyhow::Result;
-use clap::{Args, ValueEnum};
+use clap::Args;
+use clap::builder::PossibleValuesParser;
+use hookstead_core::StateName;
 use hookstead_server::api::view::{DeliveriesView, DeliveryView};
 
 use super::show::state;
 use crate::client::Call;
 use crate::output::{self, printable};
+use crate::page::PageArgs;
 use crate::reader::WhereArgs;
 use crate::work;
 
@@ -37,53 +40,25 @@ pub(super) struct ListArgs {
     #[arg(long, value_name = "NAME")]
     destination: Option<String>,
     /// Only those in this state.
-    #[arg(long, value_name = "STATE", value_enum)]
-    state: Option<StateWord>,
-    /// How many.
-    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u16).range(1..=1000))]
-    limit: u16,
-    /// Continue after a page: what its `next` said.
-    #[arg(long, value_name = "CURSOR")]
-    after: Option<String>,
-    /// Print one JSON document.
-    #[arg(long)]
-    json: bool,
+    #[arg(long, value_name = "STATE", value_parser = PossibleValuesParser::new(StateName::ALL.map(StateName::as_str)))]
+    state: Option<String>,
+    #[command(flatten)]
+    page: PageArgs,
     #[command(flatten)]
     place: WhereArgs,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum StateWord {
-    Waiting,
-    Leased,
-    Done,
-    Dead,
-    Held,
-}
-
-impl StateWord {
-    fn as_str(self) -> &'static str {
-        match self {
-            Self::Waiting => "waiting",
-            Self::Leased => "leased",
-            Self::Done => "done",
-            Self::Dead => "dead",
-            Self::Held => "held",
-        }
-    }
 }
 
 pub(super) fn run(args: &ListArgs) -> Result<()> {
     let call = Call::get(&["v1", "deliveries"])
         .with("event", args.event.as_deref())
         .with("destination", args.destination.as_deref())
-        .with("state", args.state.map(StateWord::as_str))
-        .with("limit", Some(args.limit))
-        .with("cursor", args.after.as_deref())
+        .with("state", args.state.as_deref())
+        .with("limit", Some(args.page.limit))
+        .with("cursor", args.page.after.as_deref())
         .about(args.event.as_deref().unwrap_or("these deliveries"));
     let list = work::with(&args.place, async |client| client.ask(call).await)?;
     let list = list.unwrap_or(DeliveriesView { deliveries: Vec::new(), next: None, cursor: None });
-    if args.json { output::json(&list) } else { print(&list) }
+    if args.page.json { output::json(&list) } else { print(&list) }
 }
 
 fn print(list: &DeliveriesView) -> Result<()> {

@@ -2,10 +2,11 @@
 
 use anyhow::Result;
 use clap::Args;
-use hookstead_core::Timestamp;
+use hookstead_core::{StateName, Timestamp};
 use hookstead_server::api::view::{EventView, EventsView, TallyView};
 
 use crate::output::{self, printable};
+use crate::page::PageArgs;
 use crate::reader::{EventQuery, Reader, WhereArgs};
 use crate::sample::now;
 
@@ -35,15 +36,8 @@ pub(super) struct ListArgs {
     /// Only of this type; `*` stands for anything.
     #[arg(long = "type", value_name = "PATTERN")]
     event_type: Option<String>,
-    /// How many.
-    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u16).range(1..=1000))]
-    limit: u16,
-    /// Continue after a page: what its `next` said.
-    #[arg(long, value_name = "CURSOR")]
-    after: Option<String>,
-    /// Print one JSON document.
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    page: PageArgs,
     #[command(flatten)]
     place: WhereArgs,
 }
@@ -52,11 +46,11 @@ pub(super) fn run(args: &ListArgs) -> Result<()> {
     let query = EventQuery {
         source: args.source.clone(),
         event_type: args.event_type.clone(),
-        limit: args.limit,
-        after: args.after.clone(),
+        limit: args.page.limit,
+        after: args.page.after.clone(),
     };
     let list = Reader::open(&args.place)?.events(&query)?;
-    if args.json { output::json(&list) } else { print(&list, now()) }
+    if args.page.json { output::json(&list) } else { print(&list, now()) }
 }
 
 fn print(list: &EventsView, now: Timestamp) -> Result<()> {
@@ -129,14 +123,14 @@ pub(in crate::cmd) fn state(event: &EventView) -> String {
 /// The deliveries by state; nothing where there are none.
 pub(super) fn deliveries(tally: &TallyView) -> Vec<String> {
     [
-        (tally.waiting, "waiting"),
-        (tally.leased, "leased"),
-        (tally.done, "done"),
-        (tally.dead, "dead"),
-        (tally.held, "held"),
+        (tally.waiting, StateName::Waiting),
+        (tally.leased, StateName::Leased),
+        (tally.done, StateName::Done),
+        (tally.dead, StateName::Dead),
+        (tally.held, StateName::Held),
     ]
     .iter()
     .filter(|(count, _)| *count > 0)
-    .map(|(count, state)| format!("{count} {state}"))
+    .map(|(count, state)| format!("{count} {}", state.as_str()))
     .collect()
 }

@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use clap::Args;
+use hookstead_core::RedeliveryState;
 use hookstead_server::api::view::{DeliveryView, NewEventRedelivery, NewRedelivery, RedeliveryView};
 
 use super::SELECTOR;
@@ -110,7 +111,7 @@ fn many(args: &Redeliver) -> Result<()> {
 async fn watched(client: &Client, begun: RedeliveryView) -> Result<RedeliveryView> {
     let begin = Instant::now();
     let mut redelivery = begun;
-    while redelivery.state == "running" && begin.elapsed() < WATCHED_MAX {
+    while redelivery.state == RedeliveryState::Running.as_str() && begin.elapsed() < WATCHED_MAX {
         tokio::time::sleep(LOOK_EVERY).await;
         redelivery = client.ask(Call::get(&["v1", "redeliveries", &redelivery.id.clone()])).await?;
     }
