@@ -4,10 +4,11 @@
 //! A token is 32 random bytes, so a plain hash of it can be searched by nobody.
 
 use std::fmt;
+use std::fs::Metadata;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::{PoisonError, RwLock};
-use std::time::SystemTime;
 
 use aws_lc_rs::constant_time::verify_slices_are_equal;
 use aws_lc_rs::digest::{SHA256, digest};
@@ -141,9 +142,25 @@ pub struct Tokens {
 
 #[derive(Debug, Default)]
 struct Further {
-    /// When the file that these came from was last changed.
-    changed_at: Option<SystemTime>,
+    /// The file that these came from, as it was then.
+    state: Option<FileState>,
     tokens: Vec<([u8; 32], Scope)>,
+}
+
+/// What tells a file from the one that takes its place. Its time alone does not: two that are written within a tick of
+/// the kernel's clock have the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct FileState {
+    changed_at: (i64, i64),
+    inode: u64,
+    bytes: u64,
+}
+
+impl FileState {
+    fn of(metadata: &Metadata) -> Self {
+        let changed_at = (metadata.mtime(), metadata.mtime_nsec());
+        Self { changed_at, inode: metadata.ino(), bytes: metadata.len() }
+    }
 }
 
 impl Tokens {
@@ -190,15 +207,15 @@ impl Tokens {
     /// Reads the file again if it changed; whether it had.
     fn reload(&self) -> Result<bool, FolderError> {
         let path = self.folder.join(TOKENS_FILE);
-        let changed_at = std::fs::metadata(&path).and_then(|metadata| metadata.modified()).ok();
-        if self.further.read().unwrap_or_else(PoisonError::into_inner).changed_at == changed_at {
+        let state = std::fs::metadata(&path).ok().map(|metadata| FileState::of(&metadata));
+        if self.further.read().unwrap_or_else(PoisonError::into_inner).state == state {
             return Ok(false);
         }
         let tokens = list(&self.folder)?
             .into_iter()
             .filter_map(|record| Some((record.hash()?, record.role)))
             .collect();
-        *self.further.write().unwrap_or_else(PoisonError::into_inner) = Further { changed_at, tokens };
+        *self.further.write().unwrap_or_else(PoisonError::into_inner) = Further { state, tokens };
         Ok(true)
     }
 }
@@ -284,6 +301,16 @@ mod tests {
         }
         for bad in ["", "Admin", "consume", "consume:", "consume:A", "consume:a b", "consume:*"] {
             assert!(bad.parse::<Scope>().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_token_is_known_however_soon_it_follows_another() {
+        let folder = tempfile::tempdir().unwrap();
+        let tokens = Tokens::open(folder.path()).unwrap();
+        for number in 0..50 {
+            let made = create(folder.path(), &format!("reader-{number}"), Role::Read).unwrap();
+            assert_eq!(tokens.scope(&made), Some(Role::Read.into()), "{number}");
         }
     }
 
