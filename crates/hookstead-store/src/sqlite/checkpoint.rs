@@ -108,7 +108,8 @@ impl Log {
         }
     }
 
-    /// Moves what can be moved without keeping anybody waiting.
+    /// Moves what can be moved without keeping anybody waiting: nothing, where a commit is just then writing down where
+    /// the log ends. The next commit asks again.
     pub(super) fn checkpoint(&self, connection: &Connection) -> Result<(), StoreError> {
         let _running = lock(&self.running);
         match connection.wal_checkpoint_v2(Some(c"main"), CheckpointMode::PASSIVE) {
@@ -116,7 +117,10 @@ impl Log {
                 self.moved.store(true, Ordering::Release);
                 Ok(())
             }
-            Err(error) => Err(writing("checkpoint")(error)),
+            Err(error) => match writing("checkpoint")(error) {
+                StoreError::Busy { .. } => Ok(()),
+                error => Err(error),
+            },
         }
     }
 }
@@ -199,4 +203,38 @@ fn pause(log: &Log) -> bool {
 /// The values behind these locks are whole at every moment, so a panic elsewhere does not spoil them.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use super::*;
+
+    #[test]
+    fn a_checkpoint_that_finds_the_log_busy_has_not_failed() {
+        let folder = tempfile::tempdir().unwrap();
+        let open = || {
+            let connection = Connection::open(folder.path().join("x.db")).unwrap();
+            connection.execute_batch("PRAGMA journal_mode = wal").unwrap();
+            connection
+        };
+        let writer = open();
+        writer.execute_batch("CREATE TABLE t (x); INSERT INTO t VALUES (1)").unwrap();
+        let reader = open();
+        reader.execute_batch("BEGIN; SELECT * FROM t").unwrap();
+        writer.execute_batch("INSERT INTO t VALUES (2)").unwrap();
+        // Whoever waits for the reader has the lock that a checkpoint needs.
+        let (mut other, ours, log) = (open(), open(), Log::new(1000));
+        assert!(ours.wal_checkpoint_v2(Some(c"main"), CheckpointMode::PASSIVE).is_ok());
+        let (found, seen) = mpsc::channel();
+        let while_busy = move |_| {
+            let without = ours.wal_checkpoint_v2(Some(c"main"), CheckpointMode::PASSIVE).is_err();
+            found.send((without, log.checkpoint(&ours).is_ok())).unwrap();
+            false
+        };
+        other.busy_handler(Some(while_busy)).unwrap();
+        other.wal_checkpoint_v2(Some(c"main"), CheckpointMode::RESTART).unwrap_err();
+        assert_eq!(seen.recv(), Ok((true, true)));
+    }
 }
