@@ -41,11 +41,9 @@ impl Redeliverer {
 
 async fn run(inbox: Inbox, new: Arc<Notify>, mut stop: watch::Receiver<bool>) {
     while !*stop.borrow() {
-        let stepped = step_all(&inbox, &stop).await;
-        let pause = match stepped {
+        let pause = match step_all(&inbox, &new, &stop).await {
             // A permit that was given meanwhile is kept, so that nothing is missed.
-            Ok(0) => None,
-            Ok(_) => continue,
+            Ok(()) => None,
             Err(error) => {
                 tracing::warn!(error = %error, "redeliveries wait: a step could not be stored");
                 Some(PAUSE)
@@ -64,32 +62,71 @@ async fn run(inbox: Inbox, new: Arc<Notify>, mut stop: watch::Receiver<bool>) {
     }
 }
 
-/// One step of each that runs; how many there were.
-async fn step_all(inbox: &Inbox, stop: &watch::Receiver<bool>) -> Result<usize, Unavailable> {
-    let running = running(inbox).await?;
-    for redelivery in &running {
-        if *stop.borrow() {
-            break;
+/// Steps those that run, in turns, until none does.
+async fn step_all(inbox: &Inbox, new: &Notify, stop: &watch::Receiver<bool>) -> Result<(), Unavailable> {
+    let mut running = look(inbox).await?;
+    while !running.is_empty() {
+        let taken = running.len();
+        let mut still = Vec::with_capacity(taken);
+        for redelivery in running {
+            if *stop.borrow() {
+                return Ok(());
+            }
+            still.extend(step(inbox, redelivery).await?);
         }
-        let step = Redeliver { plan: redelivery.plan.clone(), only: None, events_max: REDELIVERY_STEP };
-        let redelivery = inbox.redeliver(step).await?;
-        if redelivery.state == RedeliveryState::Complete {
-            tracing::info!(
-                redelivery.id = %redelivery.plan.id, redelivery.made = redelivery.made,
-                redelivery.skipped = redelivery.skipped, "a redelivery is complete"
-            );
+        running = still;
+        // A look passes by everything that ever ended, so there is none where it could bring nothing new.
+        if running.len() < taken || was_told(new).await {
+            running = look(inbox).await?;
         }
     }
-    Ok(running.len())
+    Ok(())
 }
 
-async fn running(inbox: &Inbox) -> Result<Vec<Redelivery>, Unavailable> {
+/// One step; what it was of, if it still runs.
+async fn step(inbox: &Inbox, redelivery: Redelivery) -> Result<Option<Redelivery>, Unavailable> {
+    let step = Redeliver { plan: redelivery.plan, only: None, events_max: REDELIVERY_STEP };
+    let redelivery = inbox.redeliver(step).await?;
+    if redelivery.state == RedeliveryState::Complete {
+        tracing::info!(
+            redelivery.id = %redelivery.plan.id, redelivery.made = redelivery.made,
+            redelivery.skipped = redelivery.skipped, "a redelivery is complete"
+        );
+    }
+    Ok((redelivery.state == RedeliveryState::Running).then_some(redelivery))
+}
+
+/// Whether a redelivery was asked for since one was last heard of.
+async fn was_told(new: &Notify) -> bool {
+    tokio::select! {
+        biased;
+        () = new.notified() => true,
+        () = std::future::ready(()) => false,
+    }
+}
+
+async fn look(inbox: &Inbox) -> Result<Vec<Redelivery>, Unavailable> {
     let store: Arc<dyn Store> = inbox.store().clone();
-    let page = Page::first(AT_ONCE_MAX, Order::OldestFirst);
-    let read = move || store.list_redeliveries(Some(RedeliveryState::Running), &page);
-    let read: Result<_, StoreError> = match tokio::task::spawn_blocking(read).await {
-        Ok(read) => read,
-        Err(error) => return Err(Unavailable::Failed(error.to_string().into())),
-    };
-    read.map(|list| list.items).map_err(|error| Unavailable::from(&error))
+    match tokio::task::spawn_blocking(move || running(&*store)).await {
+        Ok(read) => read.map_err(|error| Unavailable::from(&error)),
+        Err(error) => Err(Unavailable::Failed(error.to_string().into())),
+    }
+}
+
+/// Those that run, at most as many as take turns. Ended ones are kept and a page ends after so many rows, whatever
+/// they are: one without any that runs is not the last.
+fn running(store: &dyn Store) -> Result<Vec<Redelivery>, StoreError> {
+    let mut page = Page::first(AT_ONCE_MAX, Order::OldestFirst);
+    let mut running = Vec::new();
+    loop {
+        let list = store.list_redeliveries(Some(RedeliveryState::Running), &page)?;
+        running.extend(list.items);
+        match list.next {
+            Some(next) if list.more && running.len() < usize::from(AT_ONCE_MAX) => page = page.after(next),
+            _ => {
+                running.truncate(usize::from(AT_ONCE_MAX));
+                return Ok(running);
+            }
+        }
+    }
 }

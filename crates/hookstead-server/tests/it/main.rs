@@ -20,6 +20,8 @@ mod intake;
 #[cfg(test)]
 mod limits;
 #[cfg(test)]
+mod long_lists;
+#[cfg(test)]
 mod pull;
 #[cfg(test)]
 mod stop;

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::harness::{Client, Reply, Running, Signed, start, within};
 
-const WORKER: &str = "[destinations.app]\npull = true\n";
+pub(crate) const WORKER: &str = "[destinations.app]\npull = true\n";
 
 impl Running {
     async fn ask(&self, target: &str, body: Value) -> Reply {
@@ -12,7 +12,7 @@ impl Running {
         self.admin_post(&self.token(), target, &body).await
     }
 
-    async fn took(&self, target: &str, body: Value) -> Value {
+    pub(crate) async fn took(&self, target: &str, body: Value) -> Value {
         let reply = self.ask(target, body).await;
         assert!((200..300).contains(&reply.status), "{target}: {reply:?}");
         reply.json()
@@ -23,7 +23,7 @@ impl Running {
         assert_eq!((reply.status, reply.code().as_str()), (status, code), "{target}: {reply:?}");
     }
 
-    async fn stored(&self, ids: &[&str]) {
+    pub(crate) async fn stored(&self, ids: &[&str]) {
         for id in ids {
             assert_eq!(self.send(&Signed::new(id, id.as_bytes()).bytes()).await.status, 202);
         }
@@ -38,7 +38,7 @@ impl Running {
     }
 
     /// Asks until it holds; the answer to `target` then.
-    async fn until(&self, target: &str, holds: impl Fn(&Value) -> bool) -> Value {
+    pub(crate) async fn until(&self, target: &str, holds: impl Fn(&Value) -> bool) -> Value {
         let reached = async {
             loop {
                 let view = self.admin(target).await.json();
@@ -51,7 +51,7 @@ impl Running {
         within(reached).await
     }
 
-    fn reconfigure(&self, text: &str) {
+    pub(crate) fn reconfigure(&self, text: &str) {
         let listeners = "[server]\nintake = \"127.0.0.1:0\"\nadmin = \"127.0.0.1:0\"\n";
         std::fs::write(self.folder.path().join("hookstead.toml"), format!("{listeners}{text}")).unwrap();
     }
@@ -179,7 +179,7 @@ async fn a_redelivery_of_more_than_one_step_goes_on_by_itself() {
     assert_eq!((&ended["state"], &ended["made"]), (&json!("complete"), &json!(250)));
 }
 
-fn lines(reply: &Reply) -> (Vec<String>, String) {
+pub(crate) fn lines(reply: &Reply) -> (Vec<String>, String) {
     assert_eq!(reply.header("content-type"), Some("application/x-ndjson"), "{reply:?}");
     let text = String::from_utf8(reply.body.clone()).unwrap();
     let mut lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();

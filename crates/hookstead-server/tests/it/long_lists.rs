@@ -1,0 +1,47 @@
+//! Lists that go on beyond what is looked at for one page: what lies behind is found all the same.
+
+use hookstead_store::rusqlite::{Connection, params};
+use serde_json::{Value, json};
+
+use crate::harness::{Running, start};
+use crate::work::WORKER;
+
+/// More rows than are looked at for one page.
+const ROWS: u32 = 100_010;
+
+const NUMBERS: &str =
+    "WITH RECURSIVE numbers(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < ?1)";
+
+impl Running {
+    fn connection(&self) -> Connection {
+        Connection::open(self.server.facts().data.join("hookstead.db")).unwrap()
+    }
+}
+
+/// Redeliveries that ended, whose ids come before all others: to make them one by one would take minutes.
+fn add_ended_redeliveries(connection: &Connection, count: u32) {
+    let sql = format!(
+        "{NUMBERS} INSERT INTO redeliveries (id, destination, fresh_key, asked_by, note, made_at_us, cursor, until,
+            made, skipped, state)
+         SELECT CAST(printf('%016d', n) AS BLOB), 1, 0, 'somebody', '', 1, 0, 0, 0, 0, 'complete' FROM numbers"
+    );
+    assert_eq!(connection.execute(&sql, params![count]).unwrap(), ROWS as usize);
+}
+
+#[tokio::test]
+async fn a_redelivery_goes_on_behind_more_ended_ones_than_one_page_looks_at() {
+    let running = start("").await;
+    let ids: Vec<String> = (0..201).map(|id| id.to_string()).collect();
+    running.stored(&ids.iter().map(String::as_str).collect::<Vec<_>>()).await;
+    add_ended_redeliveries(&running.connection(), ROWS);
+    let source = "[sources.conf]\nprovider = \"signed-inbox\"\nsecret = { env = \"SECRET\" }\n";
+    running.reconfigure(&format!("{source}{WORKER}"));
+    running.took("/v1/reload", Value::Null).await;
+    let begun = running.took("/v1/redeliveries", json!({"to": "app", "id": LAST})).await;
+    assert_eq!((&begun["state"], &begun["made"]), (&json!("running"), &json!(200)));
+    let ended = running.until(&format!("/v1/redeliveries/{LAST}"), |view| view["state"] != "running").await;
+    assert_eq!((&ended["state"], &ended["made"]), (&json!("complete"), &json!(201)));
+}
+
+/// Behind every other id.
+const LAST: &str = "ffffffff-ffff-7fff-bfff-ffffffffffff";
