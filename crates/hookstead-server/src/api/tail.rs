@@ -54,7 +54,12 @@ pub(crate) async fn tail(
     loop {
         wait.seen();
         let list = read(&api, filter.clone(), page.clone()).await?;
-        if !list.items.is_empty() || wait.for_events().await? == Woken::Over {
+        if !list.items.is_empty() {
+            return answer(&list, &page);
+        }
+        // A page ends after so many rows, whatever they are: an empty one with more behind it is read on from.
+        let woken = if list.more { wait.goes_on()? } else { wait.for_events().await? };
+        if woken == Woken::Over {
             return answer(&list, &page);
         }
         page.after = list.next.or(page.after);

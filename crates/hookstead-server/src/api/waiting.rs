@@ -162,6 +162,17 @@ impl<'a> Wait<'a> {
         self.sleep(WAIT_LOOK, |before, after| before.events != after.events).await
     }
 
+    /// Whether there is time for another look at once.
+    pub(super) fn goes_on(&self) -> Result<Woken, ApiError> {
+        if Instant::now() >= self.until {
+            return Ok(Woken::Over);
+        }
+        match *self.stop.borrow() {
+            Stop::Not => Ok(Woken::Look),
+            Stop::Until(_) => Err(Problem::Stopping.into()),
+        }
+    }
+
     async fn sleep(
         &mut self,
         longest: Duration,

@@ -4,7 +4,7 @@ use hookstead_store::rusqlite::{Connection, params};
 use serde_json::{Value, json};
 
 use crate::harness::{Running, start};
-use crate::work::WORKER;
+use crate::work::{WORKER, lines};
 
 /// More rows than are looked at for one page.
 const ROWS: u32 = 100_010;
@@ -26,6 +26,34 @@ fn add_ended_redeliveries(connection: &Connection, count: u32) {
          SELECT CAST(printf('%016d', n) AS BLOB), 1, 0, 'somebody', '', 1, 0, 0, 0, 0, 'complete' FROM numbers"
     );
     assert_eq!(connection.execute(&sql, params![count]).unwrap(), ROWS as usize);
+}
+
+/// Events as accepts leave them, with an empty body each; the last has the type `rare`.
+fn add_events(connection: &Connection, count: u32) {
+    let sql = format!(
+        "{NUMBERS} INSERT INTO events (seq, id, source, scope, provider_event_id, event_type, received_at_us,
+            committed_at_us, digest, body_bytes, body_bytes_total, deliveries_total, body)
+         SELECT n, randomblob(16), 1, x'', CAST(n AS BLOB), iif(n = ?1, 'rare', 'usual'), n, n, ?2, 0, 0, 0, x''
+         FROM numbers"
+    );
+    let digest = hookstead::core::Digest::of(b"");
+    assert_eq!(connection.execute(&sql, params![count, digest.as_bytes()]).unwrap(), ROWS as usize);
+}
+
+#[tokio::test]
+async fn a_tail_reads_on_at_once_behind_more_events_of_other_types_than_one_page_looks_at() {
+    let running = start("").await;
+    add_events(&running.connection(), ROWS);
+    // Shorter than the time after which it looks again anyhow.
+    let (found, cursor) = lines(&running.admin("/v1/tail?cursor=start&type=rare&wait=8s").await);
+    assert_eq!(found, [ROWS.to_string()]);
+    let (none, behind) = lines(&running.admin(&format!("/v1/tail?cursor={cursor}&type=rare")).await);
+    assert_eq!((none.len(), behind), (0, cursor));
+    // Without a wait it looks once, and says where to go on.
+    let (none, between) = lines(&running.admin("/v1/tail?cursor=start&type=rare").await);
+    assert!(none.is_empty());
+    let (found, _) = lines(&running.admin(&format!("/v1/tail?cursor={between}&type=rare")).await);
+    assert_eq!(found, [ROWS.to_string()]);
 }
 
 #[tokio::test]
