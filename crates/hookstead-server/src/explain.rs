@@ -19,6 +19,9 @@ impl Explanation {
     }
 }
 
+/// The code of a handshake that does not know what the source's configuration says.
+pub(crate) const HANDSHAKE_REFUSED: &str = "handshake-refused";
+
 /// Every code with which a source refuses a request.
 pub const ALL: &[Explanation] = &[
     row(
@@ -176,12 +179,42 @@ pub const ALL: &[Explanation] = &[
     ),
     row("store-failed", "the store failed", "see the server's log"),
     row("closing", "the server is stopping", "start it again; the provider comes again"),
+    row(
+        "target-too-long",
+        "its address is longer than is taken",
+        "register a shorter address at the provider: what follows the `?` counts as well",
+    ),
+    row(
+        "conflict",
+        "its event id is taken by other bytes, which stay; these are kept beside them",
+        "compare the two: GET /v1/conflicts of the admin listener; see that each event has an id of its own",
+    ),
+    row(
+        "body-reused",
+        "its body came before under another event id, and the source refuses that",
+        "see who sends: somebody may repeat what was sent once; without body_reuse = \"refuse\" it is stored and marked",
+    ),
+    row(
+        HANDSHAKE_REFUSED,
+        "it asks whether this address is yours, and does not know what the source's configuration says",
+        "enter at the provider what `conf` of the source says",
+    ),
+    row(
+        "not-verified",
+        "it hands over a secret that is not taken: the source has one, or this cannot be one",
+        "see who asks: the server's log says why, and only the first secret is taken",
+    ),
 ];
 
 /// A code in words. One that is not known, as that of a newer server, is said to be so.
 pub fn explain(code: &str) -> Explanation {
     let unknown = row("unknown", "nothing is known of this code", "see the server's log");
     ALL.iter().find(|known| known.code == code).copied().unwrap_or(unknown)
+}
+
+/// Whether it is known what a code means.
+pub(crate) fn is_explained(code: &str) -> bool {
+    ALL.iter().any(|known| known.code == code)
 }
 
 const fn row(code: &'static str, meaning: &'static str, fix: &'static str) -> Explanation {
@@ -199,6 +232,50 @@ mod tests {
     use super::*;
     use crate::problem::Problem;
 
+    /// Whether a source refuses with it. A new problem has to be told apart here, or it does not compile.
+    fn is_noted(problem: Problem) -> bool {
+        match problem {
+            Problem::Malformed
+            | Problem::NotVerified
+            | Problem::Method
+            | Problem::Timeout
+            | Problem::Conflict
+            | Problem::BodyReused
+            | Problem::TooLarge
+            | Problem::TargetTooLong
+            | Problem::HostNotAllowed
+            | Problem::Rate
+            | Problem::Busy
+            | Problem::NotDurable
+            | Problem::Stopping => true,
+            // Each is told more exactly: why there is no id.
+            Problem::EventId => false,
+            // There is no source that could tell.
+            Problem::UnknownSource | Problem::NotFound => false,
+            // Only the API answers with these.
+            Problem::Query
+            | Problem::RunName
+            | Problem::Unauthorized
+            | Problem::Forbidden
+            | Problem::Ambiguous
+            | Problem::SourceNotConfigured
+            | Problem::UnknownDestination
+            | Problem::UnknownLease
+            | Problem::UnknownDelivery
+            | Problem::UnknownRedelivery
+            | Problem::LeaseLost
+            | Problem::LeaseSettled
+            | Problem::NotPull
+            | Problem::DeliveryState
+            | Problem::RedeliveryEnded
+            | Problem::Config
+            | Problem::Erased
+            | Problem::Unreadable
+            | Problem::ReceiptDamaged
+            | Problem::Damaged => false,
+        }
+    }
+
     #[test]
     fn every_code_with_which_a_source_refuses_is_explained_once() {
         let text = || Arc::from("why");
@@ -211,21 +288,10 @@ mod tests {
             Unavailable::Failed(text()),
             Unavailable::Closing,
         ];
-        // Those with which a request is refused before or while its body is read.
-        let problems = [
-            Problem::Method,
-            Problem::HostNotAllowed,
-            Problem::Malformed,
-            Problem::Timeout,
-            Problem::TooLarge,
-            Problem::Rate,
-            Problem::Busy,
-            Problem::NotDurable,
-            Problem::Stopping,
-        ];
+        let problems = Problem::ALL.iter().filter(|problem| is_noted(**problem));
         let codes = Reason::ALL.iter().map(|reason| reason.code());
-        let codes = codes.chain(unavailable.iter().map(Unavailable::code));
-        let codes: BTreeSet<&str> = codes.chain(problems.map(Problem::code)).collect();
+        let codes = codes.chain(unavailable.iter().map(Unavailable::code)).chain([HANDSHAKE_REFUSED]);
+        let codes: BTreeSet<&str> = codes.chain(problems.map(|problem| problem.code())).collect();
         let explained: Vec<&str> = ALL.iter().map(|known| known.code).collect();
         assert_eq!(explained.iter().copied().collect::<BTreeSet<_>>(), codes);
         assert_eq!(explained.len(), codes.len(), "one twice");

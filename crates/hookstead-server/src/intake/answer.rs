@@ -100,6 +100,11 @@ pub(crate) fn not_verified(source: &Source) -> Response<Bytes> {
     response
 }
 
+/// As what an outcome is refused, if the source refuses it.
+pub(crate) fn refusal(source: &Source, outcome: Outcome) -> Option<Problem> {
+    Policy::of(source).status(outcome).is_none().then(|| refused(outcome))
+}
+
 /// Why an outcome is refused.
 fn refused(outcome: Outcome) -> Problem {
     match outcome {

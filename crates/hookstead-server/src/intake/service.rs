@@ -27,6 +27,7 @@ use super::rate::retry_after_s;
 use super::route::{Mount, Route, route};
 use super::throttle::Throttle;
 use super::{answer, framing};
+use crate::explain::{HANDSHAKE_REFUSED, is_explained};
 use crate::limits::{ANSWER_TIME, HEAD_BYTES_MAX, LAST_ANSWERS_TIME};
 use crate::listen::{Stop, Unread};
 use crate::problem::Problem;
@@ -128,7 +129,10 @@ impl Intake {
         let client = peer.map(|peer| self.gate.client(peer, &head.headers));
         let taken_in = match self.gate.enter(peer, client) {
             Ok(_place_until_the_answer) => self.take_in(&head, body, client).await,
-            Err(problem) => Err(Refused::new(problem, Rest::Body(body))),
+            Err(problem) => {
+                self.note_at(&head, problem, client);
+                Err(Refused::new(problem, Rest::Body(body)))
+            }
         };
         let mut response = match taken_in {
             Ok(response) => response,
@@ -150,6 +154,7 @@ impl Intake {
         B: Body<Data = Bytes> + Unpin,
     {
         if let Err(problem) = framing::check(head) {
+            self.note_at(head, problem, peer);
             return Err(Refused::new(problem, Rest::Body(body)));
         }
         let source = match route(head.uri.path(), self.mount()) {
@@ -281,6 +286,9 @@ impl Intake {
             Ok(Received::Accepted(receipt)) => {
                 tracing::debug!(source.name = %source.name(), event.id = %receipt.event, outcome = ?receipt.outcome, "accepted");
                 self.log_reuse(source, &receipt, peer);
+                if let Some(problem) = answer::refusal(source, receipt.outcome) {
+                    self.note(source, problem.code(), peer);
+                }
                 Ok(answer::accepted(source, &receipt, &head.headers))
             }
             Ok(Received::Handshake(handshake)) => self.shake_hands(source, handshake, peer).await,
@@ -302,17 +310,10 @@ impl Intake {
         peer: Option<IpAddr>,
     ) -> Result<Response<Bytes>, Problem> {
         self.gate.uncount(source);
-        let asks = handshake.secret.is_some() || handshake.fetch.is_some();
-        match &self.handshakes {
-            Some(handshakes) => handshakes.prepare(source, &handshake).await?,
-            None if asks => {
-                tracing::error!(
-                    source.name = %source.name(), handshake.name,
-                    "a handshake asks for a secret to be kept or an address to be called, which this router does not do"
-                );
-                return Err(Problem::NotDurable);
-            }
-            None => {}
+        let prepared = self.prepare(source, &handshake).await;
+        prepared.inspect_err(|problem| self.note(source, problem.code(), peer))?;
+        if handshake.refused {
+            self.note(source, HANDSHAKE_REFUSED, peer);
         }
         if let Some(suppressed) = self.refusals.admit(Instant::now()) {
             tracing::info!(
@@ -322,6 +323,21 @@ impl Intake {
             );
         }
         Ok(answer::handshake(handshake))
+    }
+
+    /// Does what a handshake asks for beside its answer; with an error, that is the answer.
+    async fn prepare(&self, source: &Source, handshake: &HandshakeAnswer) -> Result<(), Problem> {
+        match &self.handshakes {
+            Some(handshakes) => handshakes.prepare(source, handshake).await,
+            None if handshake.secret.is_some() || handshake.fetch.is_some() => {
+                tracing::error!(
+                    source.name = %source.name(), handshake.name,
+                    "a handshake asks for a secret to be kept or an address to be called, which this router does not do"
+                );
+                Err(Problem::NotDurable)
+            }
+            None => Ok(()),
+        }
     }
 
     /// The answer to a refused request, and what becomes of the rest of it.
@@ -374,8 +390,17 @@ impl Intake {
         }
     }
 
-    /// Takes note of a request that was refused for what needs no look at its signature.
+    /// As [`note`](Self::note), for a request whose source was not looked for yet: it may be for none.
+    fn note_at(&self, head: &Parts, problem: Problem, peer: Option<IpAddr>) {
+        let Route::Source(name) = route(head.uri.path(), self.mount()) else { return };
+        if let Some(source) = self.inbox.source(name) {
+            self.note(&source, problem.code(), peer);
+        }
+    }
+
+    /// Takes note of a request that was refused for something else than its signature.
     fn note(&self, source: &Source, code: &'static str, peer: Option<IpAddr>) {
+        debug_assert!(is_explained(code), "the operator is told what `{code}` means");
         let from = peer.map(|peer| peer.to_canonical());
         let request = RefusedRequest { code, part: String::new(), age_micros: None, from };
         source.refusals().note(request, self.inbox.clock().now());

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use axum::Router;
 use axum::routing::get;
 use hookstead::core::EventSelector;
-use hookstead::verify::{Registry, Secret, SignRequest, SignedRequest, VerifyOptions};
+use hookstead::verify::{IdentityRule, Registry, Secret, SignRequest, SignedRequest, VerifyOptions};
 use hookstead::{Inbox, Source, SourceOptions};
 use hookstead_server::{IntakeOptions, intake};
 use tokio::net::TcpListener;
@@ -26,7 +26,8 @@ impl App {
     async fn start(options: IntakeOptions) -> Self {
         let inbox = Inbox::builder().source(source("signed-inbox", "conf", SECRET, None));
         let url = "https://hooks.example.com/hooks/twilio";
-        let inbox = inbox.source(source("twilio", "twilio", TWILIO, Some(url))).open().unwrap();
+        let inbox = inbox.source(source("twilio", "twilio", TWILIO, Some(url)));
+        let inbox = inbox.source(awaiting_secret("asana")).open().unwrap();
         let app = Router::new()
             .route("/", get(async || "my own page"))
             .nest("/hooks", intake(&inbox, options))
@@ -57,6 +58,13 @@ fn source(provider: &str, name: &str, secret: &str, url: Option<&str>) -> Source
     let verify = VerifyOptions { url: url.map(str::to_owned), ..VerifyOptions::default() };
     let options = SourceOptions { verify, ..SourceOptions::default() };
     Source::new(name.parse().unwrap(), provider, &[Secret::new(secret).unwrap()], options).unwrap()
+}
+
+fn awaiting_secret(provider: &str) -> Source {
+    let verify = VerifyOptions { identity: IdentityRule::Body, ..VerifyOptions::default() };
+    let options = SourceOptions { verify, ..SourceOptions::default() };
+    let record = Registry::builtin().get(provider).unwrap().clone();
+    Source::awaiting_secret(provider.parse().unwrap(), record, options).unwrap()
 }
 
 /// What a sender sees of an answer, apart from its date.
@@ -108,6 +116,18 @@ async fn it_answers_as_the_server_does() {
     assert_eq!(app.events(), 2);
     let event = app.inbox.store().event(&EventSelector::Newest).unwrap().unwrap();
     assert_eq!(event.received_from.as_deref(), Some("127.0.0.1"));
+}
+
+/// A router keeps no secrets: whoever hands one over is asked to come again, and the operator is told.
+#[tokio::test]
+async fn a_handshake_that_asks_for_more_than_an_answer_is_refused_and_told() {
+    let app = App::start(IntakeOptions::default()).await;
+    let request = b"POST /hooks/asana HTTP/1.1\r\nHost: a\r\nX-Hook-Secret: 0123456789abcdef\r\nContent-Length: 0\r\n\r\n";
+    let refused = app.send(request).await;
+    assert_eq!((refused.status, refused.code().as_str()), (503, "not-durable"));
+    let told = app.inbox.source("asana").unwrap().refusals().after(0);
+    let codes: Vec<_> = told.iter().map(|one| one.request.code).collect();
+    assert_eq!(codes, ["not-durable"]);
 }
 
 #[tokio::test]

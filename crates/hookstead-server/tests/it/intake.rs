@@ -1,6 +1,6 @@
 //! What the intake answers: every outcome, and every way to be refused.
 
-use crate::harness::{Reply, Running, Signed, start, unix_time};
+use crate::harness::{Reply, Running, SECRET, Signed, start, unix_time};
 
 async fn stored(running: &Running) -> u64 {
     running.admin("/v1/stats").await.json()["events"].as_u64().unwrap()
@@ -293,4 +293,64 @@ async fn what_is_refused_is_told_to_the_operator_and_nothing_of_it_to_the_sender
         assert_eq!(running.admin(target).await.status, status, "{target}");
     }
     assert_eq!(running.admin_with("GET", "/v1/sources/conf/refusals", "").await.status, 401);
+}
+
+/// The codes of what a source refused, each once, the oldest first.
+async fn refused(running: &Running, source: &str) -> Vec<String> {
+    let told = running.admin(&format!("/v1/sources/{source}/refusals")).await.json();
+    let told = told["refusals"].as_array().unwrap().clone();
+    for one in &told {
+        assert!(one["meaning"].as_str().unwrap() != "nothing is known of this code", "{one}");
+    }
+    told.iter().map(|one| one["code"].as_str().unwrap().to_owned()).collect()
+}
+
+#[tokio::test]
+async fn what_has_no_fault_in_its_signature_and_is_refused_is_told_to_the_operator_as_well() {
+    let running = start("").await;
+    let long = format!("POST /in/conf?{} HTTP/1.1", "a".repeat(9_000));
+    for (request, status) in [
+        (Signed::new("a", b"x"), 202),
+        (Signed::new("a", b"other"), 409),
+        (Signed::new("a", b"x").with("Host", "localhost"), 400),
+        (Signed::new("a", b"x").line(&long), 414),
+        (Signed::new("a", b"x").line("POST /in/nobody HTTP/1.1").with("Host", "localhost"), 400),
+        (Signed::new("a", b"x"), 200),
+    ] {
+        assert_eq!(running.send(&request.bytes()).await.status, status, "{}", request.request_line);
+    }
+    assert_eq!(refused(&running, "conf").await, ["conflict", "malformed", "target-too-long"]);
+}
+
+#[tokio::test]
+async fn a_body_that_is_refused_under_another_id_is_told_to_the_operator() {
+    let running = start("[sources.github]\nsecret = { env = \"SECRET\" }\nbody_reuse = \"refuse\"\n").await;
+    let key = aws_lc_rs::hmac::Key::new(aws_lc_rs::hmac::HMAC_SHA256, SECRET.as_bytes());
+    let signature = hex::encode(aws_lc_rs::hmac::sign(&key, b"{}"));
+    for (id, status) in [("a", 202), ("b", 409)] {
+        let request = format!(
+            "POST /in/github HTTP/1.1\r\nHost: a\r\nX-GitHub-Delivery: {id}\r\nX-Hub-Signature-256: sha256={signature}\r\n\
+             Content-Type: application/json\r\nContent-Length: 2\r\n\r\n{{}}"
+        );
+        let reply = running.send(request.as_bytes()).await;
+        assert_eq!(reply.status, status, "{reply:?}");
+    }
+    assert_eq!(refused(&running, "github").await, ["body-reused"]);
+}
+
+#[tokio::test]
+async fn a_handshake_that_is_refused_is_told_to_the_operator() {
+    let meta = "[sources.meta]\nsecret = { env = \"SECRET\" }\nconf = { verify_token = \"token\" }\n";
+    let asana = "[sources.asana]\nidentity = \"body\"\n";
+    let running = start(&format!("{meta}{asana}")).await;
+    for (token, status) in [("token", 200), ("another", 403)] {
+        let target = format!("/in/meta?hub.mode=subscribe&hub.challenge=1&hub.verify_token={token}");
+        let reply = running.send(format!("GET {target} HTTP/1.1\r\nHost: a\r\n\r\n").as_bytes()).await;
+        assert_eq!(reply.status, status, "{reply:?}");
+    }
+    assert_eq!(refused(&running, "meta").await, ["handshake-refused"]);
+
+    let short = "POST /in/asana HTTP/1.1\r\nHost: a\r\nX-Hook-Secret: 1234567\r\nContent-Length: 0\r\n\r\n";
+    assert_eq!(running.send(short.as_bytes()).await.status, 401);
+    assert_eq!(refused(&running, "asana").await, ["not-verified"]);
 }
