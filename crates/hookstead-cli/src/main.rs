@@ -16,6 +16,8 @@ mod place;
 mod post;
 mod reader;
 mod refusal;
+mod reload;
+mod replace;
 mod running;
 mod sample;
 mod secrets;

@@ -11,6 +11,9 @@ use crate::failure::{Exit, Failure};
 /// Longer than the server's own limits, so that a slow answer is the server's and not ours.
 const ANSWER_WITHIN: Duration = Duration::from_secs(60);
 
+/// The code of a failure after which nobody knows what became of a request: it was sent, and not answered.
+pub(crate) const NO_ANSWER: &str = "no-answer";
+
 /// What came back.
 #[derive(Clone, Debug)]
 pub(crate) struct Answer {
@@ -78,10 +81,10 @@ pub(crate) fn not_reached(url: &str, error: &reqwest::Error) -> anyhow::Error {
     let base =
         reqwest::Url::parse(url).map_or_else(|_| url.to_owned(), |url| url.origin().ascii_serialization());
     let (code, message) = match error {
-        e if e.is_timeout() => ("no-answer", format!("{base} did not answer in time")),
+        e if e.is_timeout() => (NO_ANSWER, format!("{base} did not answer in time")),
         e if e.is_connect() => ("not-reachable", format!("nothing answers at {base}")),
         e if e.is_builder() => ("bad-url", format!("`{url}` is not an address to send to")),
-        _ => ("no-answer", format!("the connection to {base} broke before the answer was complete")),
+        _ => (NO_ANSWER, format!("the connection to {base} broke before the answer was complete")),
     };
     let exit = if error.is_builder() { Exit::Usage } else { Exit::Unreachable };
     let failure = Failure::new(exit, code, message).line("why", innermost(error));

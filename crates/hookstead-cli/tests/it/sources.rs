@@ -1,5 +1,7 @@
 //! `hookstead sources`: the configuration file is changed with care, and what is no signing secret is refused.
 
+mod faults;
+
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Output, Stdio};

@@ -129,11 +129,11 @@ fn add<'a>(args: &'a Add, provider: &'a Provider, config: Config) -> Result<Docu
     let keys: Vec<_> = keys.into_iter().flatten().collect();
     let path = file.path().display().to_string();
     let text = with_section(&file.text, &format!("sources.{}", args.name), &keys);
-    let Changed { config, reloaded } = file.change(&text)?;
     let (made_up, warning) = (reference.made_up, reference.warning.clone());
     // One that was made has still to be entered there.
     let is_shared = reference.entry.is_some() && !made_up;
-    let written = reference.keep().map(|file| file.display().to_string());
+    let (Changed { config, reloaded }, written) = reference.put_in(file, &text)?;
+    let written = written.map(|file| file.display().to_string());
     if reloaded.as_ref().is_some_and(|reloaded| !reloaded.sources.contains(&args.name)) {
         return Err(other_file(&path).into());
     }

@@ -13,7 +13,9 @@ use hookstead_verify::{ChosenBy, Provider, Secret, SecretCoding};
 use toml::Value;
 
 use super::new_secret::{self, NewSecret};
+use crate::config_file::{Changed, ConfigFile};
 use crate::failure::{Exit, Failure};
+use crate::replace::Left;
 
 /// The most files of earlier secrets of a source beside its configuration, before one has to be named.
 const FILES_MAX: usize = 99;
@@ -53,7 +55,7 @@ pub(super) fn coding(word: &str) -> Result<SecretCoding, String> {
     SecretCoding::from_word(word).ok_or_else(|| format!("write one of {}", words()))
 }
 
-/// A reference for the configuration. Until it is kept, a file that was written for it is removed again.
+/// A reference for the configuration. Until it is [put in](Self::put_in), a file that was written for it is removed again.
 #[derive(Default)]
 pub(super) struct Reference {
     pub(super) entry: Option<SecretEntry>,
@@ -140,9 +142,21 @@ pub(super) fn written(entry: &SecretEntry) -> Value {
 }
 
 impl Reference {
-    /// The file that was written for it; it stays from now on.
-    pub(super) fn keep(mut self) -> Option<PathBuf> {
-        self.written.take()
+    /// Changes the configuration so that it names this: what became of it, and the file that was written for the secret.
+    /// If the change fails, that file stays where the configuration may name it all the same: a start without it would
+    /// refuse the whole configuration.
+    pub(super) fn put_in(mut self, config: ConfigFile, text: &str) -> Result<(Changed, Option<PathBuf>)> {
+        let failed = match config.change(text) {
+            Ok(changed) => return Ok((changed, self.written.take())),
+            Err(failed) => failed,
+        };
+        if failed.file == Left::Unknown
+            && let Some(file) = self.written.take()
+        {
+            let kept = format!("the new secret is in {}, which the configuration may name", file.display());
+            return Err(failed.noting("kept", kept).into());
+        }
+        Err(failed.into())
     }
 }
 

@@ -77,9 +77,9 @@ pub(super) fn run(args: &Rotate) -> Result<()> {
     let path = file.path().display().to_string();
     let text =
         with_secrets(&file.text, &args.name, &references).map_err(|fault| not_replaced(fault, &path))?;
-    let changed = file.change(&text)?;
     let (made_up, warning) = (reference.made_up, reference.warning.clone());
-    let new_file = reference.keep().map(|file| file.display().to_string());
+    let (changed, new_file) = reference.put_in(file, &text)?;
+    let new_file = new_file.map(|file| file.display().to_string());
     let generated = new_file.clone().filter(|_| made_up);
     if changed.reloaded.as_ref().is_some_and(|reloaded| !reloaded.sources.contains(&args.name)) {
         return Err(other_file(&path).into());

@@ -8,8 +8,10 @@ use hookstead_server::Config;
 use hookstead_server::config::{SecretEntry, SecretReference, SourceConfig};
 use hookstead_verify::Secret;
 
-use crate::config_file::{ConfigFile, refused, reload, write};
+use crate::config_file::{ConfigFile, refused};
 use crate::failure::{Exit, Failure};
+use crate::reload::{not_put_back, reload, take_back};
+use crate::replace::replace;
 use crate::running::Running;
 
 /// A file that holds the one secret of a source.
@@ -42,21 +44,19 @@ impl SecretFile {
     pub(super) fn replace(&self, config: &Config, secret: &Secret) -> Result<Option<Vec<String>>> {
         let running = Running::find(config)?;
         let before = fs::read(&self.path).with_context(|| format!("read {}", self.path.display()))?;
-        write(&self.path, secret.expose())?;
-        let taken_over = self.take_over(config, running.as_ref());
-        if taken_over.is_err() {
-            write(&self.path, &before)?;
-        }
-        taken_over
-    }
-
-    fn take_over(&self, config: &Config, running: Option<&Running>) -> Result<Option<Vec<String>>> {
+        replace(&self.path, secret.expose())?;
+        let put_back = || replace(&self.path, &before);
         // Other sources may have the same file.
-        config.with_text(&self.config.text).map_err(|errors| refused(&errors))?;
+        if let Err(errors) = config.with_text(&self.config.text) {
+            let error = refused(&errors).into();
+            put_back().map_err(|left| not_put_back(&self.path, &left, &error))?;
+            return Err(error);
+        }
         let Some(running) = running else { return Ok(None) };
-        let reloaded = reload(config, running)
-            .context("the change was taken back: the running server did not take it over")?;
-        Ok(Some(reloaded.sources))
+        match reload(config, &running) {
+            Ok(reloaded) => Ok(Some(reloaded.sources)),
+            Err(failed) => Err(take_back(config, &running, failed, &self.path, put_back).into()),
+        }
     }
 }
 
