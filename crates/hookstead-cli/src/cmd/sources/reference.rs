@@ -15,7 +15,7 @@ use toml::Value;
 use super::new_secret::{self, NewSecret};
 use crate::config_file::{Changed, ConfigFile};
 use crate::failure::{Exit, Failure};
-use crate::replace::Left;
+use crate::replace::{Left, folder_of, sync_folder};
 
 /// The most files of earlier secrets of a source beside its configuration, before one has to be named.
 const FILES_MAX: usize = 99;
@@ -105,9 +105,10 @@ impl Wanted<'_> {
             Some(file) => file,
             None => self.new_file()?,
         };
+        let reference = SecretReference::File(absolute(&file)?);
         write(&file, &new.secret)?;
         let warning = new_secret::warning(self.provider, &new.secret);
-        let mut reference = self.kept_in(SecretReference::File(absolute(&file)?));
+        let mut reference = self.kept_in(reference);
         (reference.written, reference.made_up, reference.warning) = (Some(file), new.made_up, warning);
         Ok(reference)
     }
@@ -194,14 +195,27 @@ fn absolute(file: &Path) -> Result<PathBuf> {
     Ok(std::path::absolute(file)?)
 }
 
+/// Makes a file for the secret, and has it on the disk under its name; of one that cannot be, nothing stays.
 fn write(file: &Path, secret: &Secret) -> Result<()> {
-    let opened = OpenOptions::new().write(true).create_new(true).mode(0o600).open(file);
-    let written = opened.and_then(|mut opened| {
-        opened.write_all(secret.expose())?;
-        opened.sync_all()
-    });
-    written.map_err(|error| {
-        let message = format!("cannot write the new secret to {}: {error}", file.display());
-        Failure::new(Exit::Failed, "not-written", message).fix("name a file that is not there yet").into()
-    })
+    let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(file);
+    let mut made = made.map_err(|error| {
+        not_written(file, &error).fix("name a file that is not there yet, where you may write")
+    })?;
+    let written = made.write_all(secret.expose()).and_then(|()| made.sync_all());
+    // Its name is to be on the disk before the configuration is, which may be in another folder.
+    written.and_then(|()| sync_folder(folder_of(file))).map_err(|error| half_written(file, &error).into())
+}
+
+/// The file was made here, for nothing.
+fn half_written(file: &Path, error: &io::Error) -> Failure {
+    let failure = not_written(file, error);
+    match fs::remove_file(file) {
+        Ok(()) => failure.fix("see that there is room on a disk that works; nothing was left behind"),
+        Err(left) => failure.fix(format!("remove what is left of it, which could not be: {left}")),
+    }
+}
+
+fn not_written(file: &Path, error: &io::Error) -> Failure {
+    let message = format!("cannot write the new secret to {}: {error}", file.display());
+    Failure::new(Exit::Failed, "not-written", message)
 }

@@ -94,6 +94,30 @@ fn a_secret_stays_where_its_change_cannot_be_taken_back() {
     drop(server);
 }
 
+/// Its name is on the disk as well as its bytes, and it is there whole or not at all.
+#[test]
+fn a_new_secret_is_on_the_disk_before_it_is_named_or_is_not_there() {
+    let (terminal, disk) = (terminal(CONFIG), Disk::build());
+    let folder = terminal.path("secrets");
+    fs::create_dir(&folder).expect("a new folder");
+    let add = ["sources", "add", "shop", "--provider", "gitea", "--generate", "secrets/made"];
+    for (kind, fault, number) in
+        [(Kind::Write, Fault::Full, 1), (Kind::Sync, Fault::Broken, 1), (Kind::Sync, Fault::Broken, 2)]
+    {
+        disk.fail(kind, fault, number, number);
+        let (exit_code, said) = run_on(&disk, &folder, &terminal, &add);
+        assert_eq!((exit_code, disk.struck()), (Some(1), 1), "{kind:?} {number}: {said}");
+        assert!(said.contains("not-written") && said.contains("nothing was left behind"), "{said}");
+        assert_eq!(text(&terminal, FILE), CONFIG, "{kind:?} {number}");
+        assert_eq!(fs::read_dir(&folder).expect("a folder").count(), 0, "{kind:?} {number}");
+    }
+    disk.heal();
+    assert_eq!(run_on(&disk, &folder, &terminal, &add).0, Some(0));
+    // One that is there already is somebody else's.
+    let (exit_code, said) = run_on(&disk, &folder, &terminal, &[&add[..2], &["more"], &add[3..]].concat());
+    assert_eq!((exit_code, folder.join("made").exists()), (Some(1), true), "{said}");
+}
+
 /// Something that has the store and loses its first answers, and what was in a file at each request.
 struct Losing {
     /// It has the store as long as this is open.
