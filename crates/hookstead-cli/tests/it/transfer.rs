@@ -9,7 +9,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use crate::cases::hmac_hex;
-use crate::harness::{Project, Request, SECRET, SOURCE, Server, StoreKind, Target, wait_until};
+use crate::harness::{Disk, Fault, Kind, Project, Request, SECRET, SOURCE, Server, StoreKind, Target, wait_until};
 
 /// The largest body that the source of the harness takes.
 const BODY_BYTES_MAX: usize = 1 << 16;
@@ -285,6 +285,27 @@ fn a_file_is_there_when_it_is_whole_and_is_not_written_over() {
     let left = fs::read_dir(project.data()).expect("a folder").filter_map(Result::ok);
     let left: Vec<_> = left.map(|entry| entry.file_name()).collect();
     assert!(!left.iter().any(|name| name.to_string_lossy().contains(".part")), "{left:?}");
+}
+
+/// Until it has its name nothing is left behind; after that it is said to be there.
+#[test]
+fn a_file_whose_folder_cannot_be_synced_is_said_to_be_there() {
+    let (project, disk) = (Project::new(), Disk::build());
+    exported(&project, &[("one", b"1")]);
+    let text = project.run(&["events", "export"]).stdout;
+    let folder = project.data().join("exports");
+    fs::create_dir(&folder).expect("a new folder");
+    let file = folder.join("events.jsonl");
+    let export = ["events", "export", "--output", file.to_str().expect("UTF-8")];
+    for (number, left) in [(1, None), (2, Some(text))] {
+        disk.fail(Kind::Sync, Fault::Broken, number, number);
+        let printed = project.run_under(disk.below(&folder), &export);
+        assert_eq!((printed.exit_code, disk.struck()), (Some(1), 1), "{number}: {printed:?}");
+        assert_eq!(printed.stderr.contains("nothing was left behind"), left.is_none(), "{printed:?}");
+        assert_eq!(printed.stderr.contains("not-synced"), left.is_some(), "{printed:?}");
+        assert_eq!(fs::read_dir(&folder).expect("a folder").count(), usize::from(left.is_some()));
+        assert_eq!(fs::read_to_string(&file).ok(), left, "{number}");
+    }
 }
 
 #[test]

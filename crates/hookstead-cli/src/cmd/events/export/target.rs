@@ -1,6 +1,5 @@
 //! Where an export is written: stdout, or a file that appears under its name when all of it is on the disk.
 
-use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
@@ -9,6 +8,7 @@ use tempfile::{Builder, NamedTempFile};
 
 use crate::failure::{Exit, Failure};
 use crate::output;
+use crate::replace::{folder_of, sync_folder};
 
 /// Where it goes.
 pub(super) struct Target {
@@ -51,7 +51,7 @@ impl Target {
             Err(error) if error.error.kind() == std::io::ErrorKind::AlreadyExists => Err(exists(&path))?,
             named => named.map_err(|error| failed(&path)(error.error))?,
         };
-        File::open(folder(&path)).and_then(|folder| folder.sync_all()).map_err(failed(&path))?;
+        sync_folder(folder_of(&path)).map_err(|error| not_synced(&path, &error))?;
         Ok(self.bytes)
     }
 }
@@ -61,12 +61,8 @@ fn begin(path: &Path) -> Result<BufWriter<NamedTempFile>> {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(".");
     let file =
-        Builder::new().prefix(&name).suffix(".part").tempfile_in(folder(path)).map_err(failed(path))?;
+        Builder::new().prefix(&name).suffix(".part").tempfile_in(folder_of(path)).map_err(failed(path))?;
     Ok(BufWriter::new(file))
-}
-
-fn folder(path: &Path) -> &Path {
-    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."))
 }
 
 fn exists(path: &Path) -> Failure {
@@ -79,4 +75,14 @@ fn failed(path: &Path) -> impl Fn(std::io::Error) -> Failure {
         Failure::new(Exit::Failed, "not-written", format!("cannot write {}: {error}", path.display()))
             .fix("see that there is room and that you may write there; nothing was left behind")
     }
+}
+
+/// It is whole and has its name, in place of what was there before.
+fn not_synced(path: &Path, error: &std::io::Error) -> Failure {
+    let message = format!(
+        "{} is written, but its folder could not be synced, so that a power cut may take it away: {error}",
+        path.display()
+    );
+    Failure::new(Exit::Failed, "not-synced", message)
+        .fix("see to the disk that it is on, then export again with --force, or to another disk")
 }
