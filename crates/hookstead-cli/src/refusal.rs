@@ -7,6 +7,9 @@ use serde::Deserialize;
 use crate::failure::{Exit, Failure};
 use crate::output::printable;
 
+/// The code of a failure that comes of what is stored, which does not fit its digest.
+pub(crate) const DAMAGED: &str = "damaged";
+
 /// What a refusal says of itself.
 #[derive(Default, Deserialize)]
 pub(crate) struct Refused {
@@ -57,7 +60,7 @@ impl Refuser {
             "unknown-delivery" => no_delivery(subject),
             "unknown-redelivery" => no_redelivery(subject),
             "not-found" => no_event(subject, refused.case.searched.as_deref()),
-            "damaged" => damaged(subject),
+            DAMAGED => damaged(subject),
             "ambiguous" => ambiguous(subject, &refused.case.choices),
             "unreadable" => unreadable(subject, said),
             "receipt-damaged" => receipt_damaged(said),
@@ -179,6 +182,6 @@ pub(crate) fn erased(selector: &str) -> Failure {
 
 /// The stored bytes do not fit their digest.
 pub(crate) fn damaged(selector: &str) -> Failure {
-    Failure::new(Exit::Failed, "damaged", format!("what is stored of `{selector}` does not fit its digest"))
+    Failure::new(Exit::Failed, DAMAGED, format!("what is stored of `{selector}` does not fit its digest"))
         .fix("find everything that is damaged:   hookstead store check")
 }

@@ -9,7 +9,9 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use crate::cases::hmac_hex;
-use crate::harness::{Disk, Fault, Kind, Project, Request, SECRET, SOURCE, Server, StoreKind, Target, wait_until};
+use crate::harness::{
+    Disk, Fault, Kind, Project, Request, SECRET, SOURCE, Server, StoreKind, Target, wait_until,
+};
 
 /// The largest body that the source of the harness takes.
 const BODY_BYTES_MAX: usize = 1 << 16;
@@ -335,14 +337,44 @@ fn damage_is_named_and_keeps_nothing_else_from_being_exported() {
         database.execute(\"UPDATE events SET body = x'7a' WHERE body = x'32'\")\n\
         database.commit()";
     let project = Project::new();
-    exported(&project, &[("one", b"1"), ("two", b"2"), ("three", b"3")]);
+    // A start looks at the newest 64, and would be refused for it.
+    let newer: Vec<String> = (0..64).map(|number| format!("newer-{number}")).collect();
+    let newer = newer.iter().map(|id| (id.as_str(), id.as_bytes()));
+    let events: Vec<(&str, &[u8])> =
+        [("one", &b"1"[..]), ("two", b"2"), ("three", b"3")].into_iter().chain(newer).collect();
+    exported(&project, &events);
     let database = project.data().join("hookstead.db");
     let spoilt = std::process::Command::new("python3").args(["-c", SPOIL]).arg(&database).status();
     assert!(spoilt.expect("python3 starts").success());
     let printed = project.run(&["events", "export"]);
     assert_eq!(printed.exit_code, Some(7), "{printed:?}");
-    assert_eq!(lines(&printed.stdout).len(), 2, "{printed:?}");
+    assert_eq!(lines(&printed.stdout).len(), events.len() - 1, "{printed:?}");
     assert!(printed.stderr.contains("digest"), "{printed:?}");
+    check_named_damage(&project);
+    let server = project.serve();
+    check_named_damage(&project);
+    drop(server);
+}
+
+/// The same where the events are named, by the store itself or by its server.
+fn check_named_damage(project: &Project) {
+    let named = ["events", "export", "conf:two", "conf:three"];
+    let printed = project.run(&named);
+    assert_eq!(printed.exit_code, Some(7), "{printed:?}");
+    let ids: Vec<Value> =
+        lines(&printed.stdout).iter().map(|line| line["provider_event_id"].clone()).collect();
+    assert_eq!(ids, ["three"], "{printed:?}");
+    assert!(
+        printed.stderr.contains("conf:two: ") && printed.stderr.contains("1 damaged events"),
+        "{printed:?}"
+    );
+    let file = path(project, "named.jsonl");
+    let summary = run(project, &[&named[..], &["--output", &file, "--force", "--json"]].concat(), 7);
+    assert_eq!((&summary["ok"], &summary["events"]), (&json!(false), &json!(1)), "{summary}");
+    assert_eq!(summary["damaged"].as_array().map(Vec::len), Some(1), "{summary}");
+    assert_eq!(lines(&fs::read_to_string(&file).expect("a file")).len(), 1);
+    let unknown = project.run(&["events", "export", "conf:two", "conf:unknown"]);
+    assert_eq!(unknown.exit_code, Some(3), "{unknown:?}");
 }
 
 /// The lines of these events, accepted by a server of this project, which was stopped.

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::Args;
-use hookstead_core::Timestamp;
+use hookstead_core::{StoreError, Timestamp};
 use hookstead_server::transfer::EventLine;
 use serde::Serialize;
 
@@ -14,6 +14,7 @@ use super::SELECTOR;
 use crate::failure::{Exit, Failure};
 use crate::output::{self, grouped, printable};
 use crate::reader::{ExportQuery, Reader, WhereArgs};
+use crate::refusal::DAMAGED;
 use target::Target;
 
 const EXAMPLES: &str = "\
@@ -113,9 +114,7 @@ fn list(reader: &Reader, args: &Export, target: &mut Target, summary: &mut Summa
         target.write(&page.lines)?;
         summary.events += page.end.events;
         summary.erased += page.end.erased;
-        summary.damaged_count += page.end.damaged.len() as u64;
-        let room = DAMAGED_NAMED_MAX.saturating_sub(summary.damaged.len());
-        summary.damaged.extend(page.end.damaged.into_iter().take(room));
+        summary.leave_out(page.end.damaged);
         if !page.end.more {
             return Ok(());
         }
@@ -126,13 +125,37 @@ fn list(reader: &Reader, args: &Export, target: &mut Target, summary: &mut Summa
 
 fn named(reader: &Reader, events: &[String], target: &mut Target, summary: &mut Summary) -> Result<()> {
     for event in events {
-        let line = reader.export_event(event)?;
+        let line = match reader.export_event(event) {
+            Err(error) if is_damage(&error) => {
+                summary.leave_out([format!("{event}: {error:#}")]);
+                continue;
+            }
+            line => line?,
+        };
         let EventLine { body_base64, .. } = serde_json::from_slice(&line)?;
         target.write(&line)?;
         summary.events += 1;
         summary.erased += u64::from(body_base64.is_none());
     }
     Ok(())
+}
+
+/// Whether one event cannot be read, and others may be: as the server says it, or the store itself.
+fn is_damage(error: &anyhow::Error) -> bool {
+    let is_said = error.downcast_ref::<Failure>().is_some_and(|failure| failure.code() == DAMAGED);
+    is_said || matches!(error.downcast_ref::<StoreError>(), Some(StoreError::Corrupt { .. }))
+}
+
+impl Summary {
+    /// Names damaged events, as far as there is room, and counts them.
+    fn leave_out(&mut self, damaged: impl IntoIterator<Item = String>) {
+        for event in damaged {
+            self.damaged_count += 1;
+            if self.damaged.len() < DAMAGED_NAMED_MAX {
+                self.damaged.push(event);
+            }
+        }
+    }
 }
 
 fn tell(args: &Export, summary: &Summary) -> Result<()> {
@@ -159,7 +182,7 @@ fn tell(args: &Export, summary: &Summary) -> Result<()> {
         output::talk_labelled("damaged", printable(damaged))?;
     }
     let message = format!("{} damaged events were left out", grouped(summary.damaged_count));
-    Err(Failure::new(Exit::Partly, "damaged", message)
+    Err(Failure::new(Exit::Partly, DAMAGED, message)
         .fix("see what is wrong with the store:   hookstead store check")
         .into())
 }
