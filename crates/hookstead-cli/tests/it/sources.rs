@@ -312,9 +312,12 @@ fn typed(terminal: &Terminal, line: &str) -> (Option<i32>, String) {
 fn a_secret_is_asked_for_at_a_terminal_that_does_not_show_it() {
     let terminal = with_secret_file();
     let before = secret_file(&terminal);
-    let (exit_code, shown) = typed(&terminal, "half-a-secret\x03");
-    assert_eq!((exit_code, secret_file(&terminal)), (Some(130), before), "{shown}");
-    assert!(!shown.contains("half"), "{shown}");
+    // Ctrl-C, Ctrl-D at once, and Ctrl-D when all is taken back: gitea's secret is made if nothing is typed.
+    for keys in ["half-a-secret\x03", "\x04", "half-a-secret\x15\x04"] {
+        let (exit_code, shown) = typed(&terminal, keys);
+        assert_eq!((exit_code, secret_file(&terminal)), (Some(130), before.clone()), "{keys:?}: {shown}");
+        assert!(!shown.contains("half") && shown.contains("nothing was changed"), "{keys:?}: {shown}");
+    }
 
     let (exit_code, shown) = typed(&terminal, &format!("{PASTED}x\x7f\r"));
     assert_eq!((exit_code, secret_file(&terminal)), (Some(0), PASTED.to_owned()), "{shown}");
@@ -399,6 +402,11 @@ fn what_is_begun_at_a_terminal_can_be_given_up_at_each_step() {
     let (exit_code, shown) = screen.end();
     assert_eq!((exit_code, file(&terminal)), (Some(130), CONFIG.to_owned()), "{shown}");
     assert!(shown.contains("nothing was changed") && !shown.contains("half"), "{shown}");
+    let mut screen = Screen::of(&terminal, "sources add gitea");
+    screen.until("empty to have one made").until("not shown: ").types("\x04");
+    let (exit_code, shown) = screen.end();
+    assert_eq!((exit_code, file(&terminal)), (Some(130), CONFIG.to_owned()), "{shown}");
+    assert!(!terminal.path("gitea.secret").exists(), "{shown}");
     // Without a server there is nobody to wait for, and it is added all the same. Nothing typed: one is made.
     let mut screen = Screen::of(&terminal, "sources add gitea");
     screen.until("empty to have one made").until("not shown: ").types("\r");

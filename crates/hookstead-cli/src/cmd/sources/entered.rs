@@ -91,22 +91,27 @@ impl Drop for Hidden {
 }
 
 /// The bytes of a line as a person types it. What is too long is cut at [`BYTES_MAX`], and refused as too long later.
+///
+/// Only the end of a line says that nothing typed is meant: at Ctrl-D without a text, and where the terminal goes away,
+/// somebody gave up.
 fn line(input: impl BufRead) -> Result<Vec<u8>> {
     let mut typed = Vec::with_capacity(BYTES_MAX);
     for byte in input.bytes() {
         match byte.context("read the secret from the terminal")? {
-            b'\r' | b'\n' | END_OF_INPUT => break,
-            END_OF_TEXT => {
-                let failure = Failure::new(Exit::Interrupted, "interrupted", "nothing was changed");
-                return Err(failure.into());
-            }
+            b'\r' | b'\n' => return Ok(typed),
+            END_OF_INPUT if !typed.is_empty() => return Ok(typed),
+            END_OF_INPUT | END_OF_TEXT => return Err(given_up().into()),
             DELETE | BACKSPACE => drop(typed.pop()),
             ERASE_LINE => typed.clear(),
             byte if typed.len() < BYTES_MAX => typed.push(byte),
             _ => {}
         }
     }
-    Ok(typed)
+    Err(given_up().into())
+}
+
+fn given_up() -> Failure {
+    Failure::new(Exit::Interrupted, "interrupted", "nothing was changed")
 }
 
 #[cfg(test)]
@@ -125,6 +130,14 @@ mod tests {
         check(b"wrong\x15right\x04", Some(b"right"));
         check(b"\x7f\n", Some(b""));
         check(b"half\x03", None);
-        check(&[b'x'; BYTES_MAX + 9], Some(&[b'x'; BYTES_MAX]));
+        check(&[&[b'x'; BYTES_MAX + 9][..], b"\n"].concat(), Some(&[b'x'; BYTES_MAX]));
+    }
+
+    #[test]
+    fn nothing_is_meant_by_an_end_without_a_line() {
+        check(b"\x04", None);
+        check(b"wrong\x15\x04", None);
+        check(b"", None);
+        check(b"half", None);
     }
 }
