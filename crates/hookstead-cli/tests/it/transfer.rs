@@ -195,6 +195,7 @@ fn each_line_is_answered_for_by_itself() {
     let told = second.run(&["events", "import", &file]);
     assert_eq!(told.exit_code, Some(7), "{told:?}");
     assert!(told.stdout.contains("refused") && told.stderr.contains("line 16"), "{told:?}");
+    assert!(told.stderr.contains("1 erased: unknown here from now on"), "{told:?}");
 }
 
 #[test]

@@ -28,7 +28,8 @@ const FORM: &str = "\
 Each line is one event: {\"format\": 1, \"id\", \"seq\", \"source\", \"provider_event_id\", \"type\", \"account\", \
 \"received_from\", \"verified_by\", \"received_at\", \"committed_at\", \"digest\", \"bytes\", \"erased_at\", \"query\", \"headers\": \
 [{\"name\", \"value\"}], \"body_base64\"}, the oldest first, up to the one that is the newest at the start. Each body is \
-compared with its digest. Erased bodies are null. Deliveries, runs and conflicts stay: `store backup` copies all.
+compared with its digest. Erased bodies are null, and an import passes their events over. Deliveries, runs and conflicts stay: \
+`store backup` copies all.
 
 JSON, with --output: {\"ok\", \"file\", \"events\", \"erased\", \"bytes\", \"damaged\": [TEXT]}. Exit code 7 if an event is damaged \
 and left out.";

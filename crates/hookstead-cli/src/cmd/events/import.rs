@@ -29,7 +29,8 @@ const HELP: &str = "\
 Takes what `events export` wrote. Every source must be configured here under the same name. An event that is there already \
 is a duplicate; other bytes under its id are a conflict, kept beside it, and change nothing. So a file can be imported \
 again, also after a crash. Received times stay; ids and short ids are new. No signature is checked: the events are marked \
-`imported`. A line whose body does not have its digest is refused. Lines with an erased body are passed over.
+`imported`. A line whose body does not have its digest is refused. Lines with an erased body are passed over: these events \
+are unknown here, and new should they come again. `store backup` keeps them.
 
 Nobody is sent anything, since the inbox they come from did that, unless --deliver is given; later: `events redeliver`.
 

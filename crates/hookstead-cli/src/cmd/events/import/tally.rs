@@ -103,6 +103,9 @@ impl Tally {
     fn print(&self) -> Result<()> {
         let row = |(outcome, count): (&str, u64)| [outcome.to_owned(), grouped(count)];
         output::table(["OUTCOME", "LINES"], self.counts().map(row).collect())?;
+        if self.erased > 0 {
+            output::talk_labelled("erased", forgotten(self.erased))?;
+        }
         for problem in self.problems.iter().take(PROBLEMS_SHOWN_MAX) {
             output::talk_labelled(&format!("line {}", problem.line), said(problem))?;
         }
@@ -133,6 +136,14 @@ impl fmt::Display for Tally {
             self.counts().map(|(name, count)| format!("{} {name}", grouped(count))).collect();
         f.write_str(&counts.join(", "))
     }
+}
+
+/// What it means that retention erased bodies before the export: an identity comes with its body or not at all.
+fn forgotten(erased: u64) -> String {
+    format!(
+        "{} erased: unknown here from now on; should they come again, they are new\n`hookstead store backup` keeps them",
+        grouped(erased)
+    )
 }
 
 /// What is wrong with a line, and what to do.
