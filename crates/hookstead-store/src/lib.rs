@@ -84,8 +84,9 @@ pub fn open(url: &str, options: &OpenOptions, now: Timestamp) -> Result<Opened, 
 /// # Errors
 ///
 /// [`OpenError::NotReadable`] for a store that is not `sqlite:`, [`OpenError::Damaged`] if nobody has it open
-/// and its log or its newest events are damaged (see [`OpenOptions::spot_check_events`]), and others of
-/// [`open`]. It is never made.
+/// and its log or its newest events are damaged (see [`OpenOptions::spot_check_events`]),
+/// [`OpenError::ForeignLog`] and [`OpenError::OtherCopy`] if nobody has it open and its log was not begun on it, and
+/// others of [`open`]. It is never made.
 pub fn open_read_only(url: &str, options: &OpenOptions) -> Result<Arc<dyn Store>, OpenError> {
     match Location::parse(url)? {
         Location::Sqlite(path) => sqlite::open_read_only(path, options),

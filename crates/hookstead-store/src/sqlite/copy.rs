@@ -32,7 +32,8 @@ pub(crate) fn copy(
     step: Step<'_>,
 ) -> Result<Copied, BackupError> {
     let from = std::path::absolute(from).map_err(io_error("find", from))?;
-    // It refuses what is not ours, and a log that is damaged where nobody has it open.
+    // It refuses what is not ours, and where nobody has it open, a log that is damaged or another database's: its pages
+    // would be copied over this one's, and the mixture sealed as a sound backup.
     drop(open_any_schema(&from, options)?);
     let target = Target {
         path: from,

@@ -25,6 +25,7 @@ use super::ledger::Ledger;
 use super::log_scan::{self, LogDamage};
 use super::migrations::MIGRATIONS;
 use super::open::{check_library, damaged, facts, identity_key, is_ours, refused, spot_check, store_error};
+use super::own_log::refuse_foreign_log;
 use super::published::Published;
 use super::readers::Readers;
 use super::{check, event, fetch, list, redeliver, register};
@@ -127,6 +128,10 @@ fn open_files(
         SchemaError::Database { source, .. } => not_readable(path, source),
         other => refused(path, other),
     })?;
+    // Beside a running server the log is its own; what a damaged one leads to does not tell whose it is.
+    if matches!(owner, Owner::None { .. }) && log_damage.is_none() {
+        refuse_foreign_log(options.fs.as_ref(), &target, &connection, &wal_path(path))?;
+    }
     // SQLite has read the log now. Until here no server could start: while it does, the log does not stand
     // still.
     drop(owner);

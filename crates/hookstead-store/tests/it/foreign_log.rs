@@ -3,9 +3,12 @@
 
 use std::fs;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use hookstead_core::{Body, BodySelector, EventSelector, Outcome, Store};
-use hookstead_store::{OpenError, OpenOptions, StartStep, Verdict, backup, examine, open};
+use hookstead_store::{
+    BackupError, OpenError, OpenOptions, StartStep, Verdict, backup, examine, open, open_read_only,
+};
 
 use crate::backend::{Folder, OPENED_AT, options};
 use crate::case::cases;
@@ -56,14 +59,18 @@ fn a_log_of_another_store_is_refused_and_not_touched() {
     }
 }
 
-/// Expects that a start refuses the log, that a look says the same, and that neither has written to anything.
+/// Expects that a start refuses the log, that a look, a check, a read and a backup say the same, and that none has
+/// written to anything.
 fn check_refused(what: &str, folder: &Folder) -> OpenError {
     let before = on_disk(folder);
+    // Once without the lock file that a start makes, and once beside it.
+    let read_before = refused_to_read(what, folder);
     let refused = match open(&folder.url(), &options(), OPENED_AT) {
         Ok(opened) => panic!("{what}: it opens, with {} events", events(&opened.store).len()),
         Err(refused) => refused,
     };
     assert!(refused.to_string().contains("events.db-wal"), "{what}: {refused}");
+    wait_until_nobody_has_the_lock(folder);
     let found = examine(&folder.url(), &options());
     let failed = found.iter().find(|finding| finding.verdict == Verdict::Failed);
     let told = failed.map(|finding| (finding.name.as_str(), finding.words.clone()));
@@ -72,8 +79,38 @@ fn check_refused(what: &str, folder: &Folder) -> OpenError {
         Some((StartStep::Log.as_str(), refused.reason())),
         "{what}: a look finds it too: {found:?}"
     );
+    for told in read_before.into_iter().chain(refused_to_read(what, folder)) {
+        assert_eq!(told, refused.reason(), "{what}");
+    }
     assert!(on_disk(folder) == before, "{what}: database or log was written to");
     refused
+}
+
+/// A program that another test begins has what is open here for a moment, and with it the lock that the start took.
+fn wait_until_nobody_has_the_lock(folder: &Folder) {
+    let lock = fs::File::open(folder.path("events.db.lock")).expect("the start made it");
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while lock.try_lock_shared().is_err() {
+        assert!(Instant::now() < deadline, "the lock is still held");
+        std::thread::yield_now();
+    }
+}
+
+/// Why a read, a check and a backup are refused.
+fn refused_to_read(what: &str, folder: &Folder) -> [String; 3] {
+    let to_check = OpenOptions { spot_check_events: 0, ..options() };
+    let [read, checked] = [&options(), &to_check].map(|options| {
+        let refused = open_read_only(&folder.url(), options).err();
+        refused.unwrap_or_else(|| panic!("{what}: it is read")).reason()
+    });
+    let to = folder.path("no backup");
+    let copied = match backup(&folder.url(), &to, &options(), OPENED_AT, &mut |_| ()) {
+        Err(BackupError::Open(refused)) => refused.reason(),
+        other => panic!("{what}: a backup of it ended with {other:?}"),
+    };
+    assert!(!to.join("store/hookstead.db").exists() && !to.join("backup.json").exists(), "{what}: copied");
+    fs::remove_dir_all(&to).expect("it is there");
+    [read, checked, copied]
 }
 
 /// Accepts events; how many decides whether the log is still in the filling that it was in.
@@ -149,6 +186,9 @@ fn a_killed_store_is_never_taken_for_another_copy_of_itself() {
             continue;
         }
         let killed = folder.as_after_a_kill();
+        let reader = open_read_only(&killed.url(), &options()).expect("it opens to be read");
+        assert_eq!(events(&reader).len(), n + 1, "what a read sees of a killed store");
+        drop(reader);
         drop(killed.open());
         let again = killed.as_after_a_kill();
         assert_eq!(events(&again.open().store).len(), n + 1);
