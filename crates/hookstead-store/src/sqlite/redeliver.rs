@@ -12,7 +12,7 @@ use super::delivery::{self, columns};
 use super::failure::{reading, writing};
 use super::ledger::{count, int};
 use super::row;
-use super::walk::Walk;
+use super::walk::{Place, Walk};
 
 /// An event, as far as a redelivery looks at it.
 struct Candidate {
@@ -211,12 +211,22 @@ pub(super) fn stretch(
     let at = walk.at().map(|[first, last, _]| RedeliveryId::from_halves([first, last]).0);
     let mut statement = connection.prepare_cached(sql).map_err(&failed)?;
     let mut rows = statement.query((at, walk.rows_max())).map_err(&failed)?;
-    walk.take(&mut rows, DOING, |row| {
-        let redelivery = row.get(14).and_then(|id| redelivery(row, RedeliveryId(id))).map_err(&failed)?;
-        let [first, last] = redelivery.plan.id.halves();
-        let is_wanted = wanted.is_none_or(|state| state == redelivery.state);
-        Ok(([first, last, 0], is_wanted.then_some(redelivery)))
-    })
+    walk.take(&mut rows, DOING, |row| redelivery_if_asked_for(row, wanted).map_err(&failed))
+}
+
+/// Only what is asked for is made a redelivery of: another one that cannot be read is in nobody's way.
+fn redelivery_if_asked_for(
+    row: &Row<'_>,
+    wanted: Option<RedeliveryState>,
+) -> rusqlite::Result<(Place, Option<Redelivery>)> {
+    let id = RedeliveryId(row.get(14)?);
+    let [first, last] = id.halves();
+    let is_asked_for = match wanted {
+        Some(wanted) => row::word(row, 13)? == wanted.as_str(),
+        None => true,
+    };
+    let redelivery = if is_asked_for { Some(redelivery(row, id)?) } else { None };
+    Ok(([first, last, 0], redelivery))
 }
 
 fn redelivery(row: &Row<'_>, id: RedeliveryId) -> rusqlite::Result<Redelivery> {

@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hookstead_core::{
-    Acceptance, AcceptanceFacts, BodySelector, Claim, EventSelector, Fetched, Lease, Settle, Settled,
-    Settlement, Store, StoreError, Verdict, Write, Written,
+    Acceptance, AcceptanceFacts, BodySelector, Claim, EventFilter, EventSelector, Fetched, Lease, Order,
+    Page, Redeliver, RedeliveryId, RedeliveryPlan, RedeliveryState, Settle, Settled, Settlement, Store,
+    StoreError, Verdict, Write, Written,
 };
 use hookstead_store::{IdentityFlush, OpenError, OpenOptions, open, open_read_only};
 use rusqlite::Connection;
@@ -28,6 +29,7 @@ cases!("damage":
     an_event_id_that_leads_to_what_is_owed_to_nobody_is_told_of_a_settle,
     an_event_id_that_leads_nowhere_is_told_alike_by_each_read_and_by_a_settle,
     a_long_damaged_body_and_a_row_that_cannot_be_read_fail_alone,
+    a_redelivery_that_cannot_be_read_is_not_in_the_way_of_those_in_another_state,
     a_delivery_of_no_event_is_counted,
     a_sound_store_has_no_problems,
 );
@@ -244,6 +246,42 @@ fn a_long_damaged_body_and_a_row_that_cannot_be_read_fail_alone() {
             assert!(matches!(whole, Fetched::Whole(event, _) if event.id == *id), "{whole:?}");
         }
     }
+}
+
+/// The redeliverer asks for those that run: a row that is long complete must not keep it from them.
+fn a_redelivery_that_cannot_be_read_is_not_in_the_way_of_those_in_another_state() {
+    let folder = Folder::new();
+    let store = folder.open().store;
+    register(&store);
+    accept(&store, "evt_1", BODY);
+    store.apply(&[redelivering(1, 10), redelivering(2, 0)], OPENED_AT).expect("both are legal");
+    edit(&folder, "UPDATE redeliveries SET event_type = '' WHERE state = 'complete'");
+    let reader = open_read_only(&folder.url(), &options());
+    for store in [store, reader.expect("it opens to be read")] {
+        for order in [Order::OldestFirst, Order::NewestFirst] {
+            let listed = |state| store.list_redeliveries(state, &Page::first(10, order));
+            let running = listed(Some(RedeliveryState::Running)).expect("it can be read").items;
+            let ids: Vec<_> = running.iter().map(|redelivery| redelivery.plan.id).collect();
+            assert_eq!(ids, [RedeliveryId([2; 16])], "{order:?}");
+            for state in [None, Some(RedeliveryState::Complete)] {
+                let refused = listed(state);
+                assert!(matches!(refused, Err(StoreError::Corrupt { .. })), "{state:?}: {refused:?}");
+            }
+        }
+    }
+}
+
+/// A redelivery of everything, as far as one step goes.
+fn redelivering(id: u8, events_max: u32) -> Write {
+    let plan = RedeliveryPlan {
+        id: RedeliveryId([id; 16]),
+        events: EventFilter::default(),
+        destination: APP,
+        fresh_key: false,
+        by: "ada".to_owned(),
+        note: String::new(),
+    };
+    Write::Redeliver(Box::new(Redeliver { plan, only: None, events_max }))
 }
 
 fn a_delivery_of_no_event_is_counted() {
