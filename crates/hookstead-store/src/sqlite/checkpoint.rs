@@ -27,7 +27,7 @@ const PAUSE: Duration = Duration::from_millis(20);
 pub(super) struct Log {
     /// Frames in the log at the newest commit.
     frames: AtomicU32,
-    /// Something was moved into the database since somebody asked: the next commit may begin the log anew.
+    /// Something may have been moved into the database since somebody asked: the next commit may begin the log anew.
     moved: AtomicBool,
     /// So many make a checkpoint worth it.
     frames_worth: u32,
@@ -70,9 +70,14 @@ impl Log {
         self.frames.load(Ordering::Acquire)
     }
 
-    /// Whether something was moved into the database since the last time that this was asked.
+    /// Whether something may have been moved into the database since the last time that this was asked.
     pub(super) fn take_moved(&self) -> bool {
         self.moved.swap(false, Ordering::AcqRel)
+    }
+
+    /// Has the next who asks told that something may have been moved: whoever asked last made nothing of the answer.
+    pub(super) fn note_moved(&self) {
+        self.moved.store(true, Ordering::Release);
     }
 
     /// Has the number of frames kept up to date by the commits of `connection`.
@@ -95,10 +100,12 @@ impl Log {
     /// Checkpoints everything and resets the log, if no reader needs it within the connection's time limit.
     pub(super) fn reset(&self, connection: &Connection) -> Result<Reset, StoreError> {
         let _running = lock(&self.running);
-        match connection.wal_checkpoint_v2(Some(c"main"), CheckpointMode::RESTART) {
+        let reset = connection.wal_checkpoint_v2(Some(c"main"), CheckpointMode::RESTART);
+        // SQLite answers that it is busy also where everything was moved, and only a reader was in the way of the rest.
+        self.note_moved();
+        match reset {
             Ok(_) => {
                 self.frames.store(0, Ordering::Release);
-                self.moved.store(true, Ordering::Release);
                 Ok(Reset::Done)
             }
             Err(error) => match writing("reset the write-ahead log")(error) {
@@ -112,15 +119,13 @@ impl Log {
     /// the log ends. The next commit asks again.
     pub(super) fn checkpoint(&self, connection: &Connection) -> Result<(), StoreError> {
         let _running = lock(&self.running);
-        match connection.wal_checkpoint_v2(Some(c"main"), CheckpointMode::PASSIVE) {
-            Ok(_) => {
-                self.moved.store(true, Ordering::Release);
-                Ok(())
-            }
-            Err(error) => match writing("checkpoint")(error) {
-                StoreError::Busy { .. } => Ok(()),
-                error => Err(error),
-            },
+        // Before, for a commit that begins when SQLite is through and has not returned; after, for the ones that follow.
+        self.note_moved();
+        let moved = connection.wal_checkpoint_v2(Some(c"main"), CheckpointMode::PASSIVE);
+        self.note_moved();
+        match moved.map(drop).map_err(writing("checkpoint")) {
+            Err(StoreError::Busy { .. }) => Ok(()),
+            result => result,
         }
     }
 }
@@ -230,11 +235,35 @@ mod tests {
         let (found, seen) = mpsc::channel();
         let while_busy = move |_| {
             let without = ours.wal_checkpoint_v2(Some(c"main"), CheckpointMode::PASSIVE).is_err();
-            found.send((without, log.checkpoint(&ours).is_ok())).unwrap();
+            log.take_moved();
+            found.send((without, log.checkpoint(&ours).is_ok(), log.take_moved())).unwrap();
             false
         };
         other.busy_handler(Some(while_busy)).unwrap();
         other.wal_checkpoint_v2(Some(c"main"), CheckpointMode::RESTART).unwrap_err();
-        assert_eq!(seen.recv(), Ok((true, true)));
+        assert_eq!(seen.recv(), Ok((true, true, true)));
+    }
+
+    /// The commit after it begins the log anew, once the reader is gone.
+    #[test]
+    fn a_reset_that_a_reader_is_in_the_way_of_may_have_moved_everything() {
+        let folder = tempfile::tempdir().unwrap();
+        let open = || {
+            let connection = Connection::open(folder.path().join("x.db")).unwrap();
+            connection.execute_batch("PRAGMA journal_mode = wal; PRAGMA busy_timeout = 0").unwrap();
+            connection
+        };
+        let (writer, reader, log) = (open(), open(), Log::new(1000));
+        writer.execute_batch("CREATE TABLE t (x); INSERT INTO t VALUES (1), (2), (3)").unwrap();
+        reader.execute_batch("BEGIN; SELECT * FROM t").unwrap();
+        log.take_moved();
+        assert_eq!(log.reset(&writer).unwrap(), Reset::InUse);
+        assert!(log.take_moved());
+        reader.execute_batch("COMMIT").unwrap();
+        let frames =
+            || -> u32 { writer.query_row("PRAGMA wal_checkpoint(NOOP)", [], |row| row.get(1)).unwrap() };
+        let before = frames();
+        writer.execute_batch("INSERT INTO t VALUES (4)").unwrap();
+        assert!(frames() < before, "{} of {before}", frames());
     }
 }

@@ -14,7 +14,12 @@
 //!   filling: its mark is put on by more than a log can add ([`MARK_STEP`]). Beside a log of the store that it was made of,
 //!   it is above what the log leads to.
 //!
-//! What stays unknown is a copy that another program made of a running store, beside the log of the very next filling.
+//! What stays unknown:
+//!
+//! - *A copy that another program made of a running store*, beside the log of the very next filling.
+//! - *An older copy beside a log that has no page of `store` yet.* A transaction puts one there that begins after a
+//!   checkpoint has said that it is through. It does not if it begins in the moment before, when the checkpoint is through
+//!   and has not said so, and another was written while the checkpoint ran. The next transaction puts it there.
 
 use std::path::Path;
 

@@ -161,6 +161,7 @@ impl Writer {
             // A page of the table and of two indexes each, and some above them.
             self.make_room(&connection, 4 * bring_back::STEP_MAX)?;
             begin(&connection)?;
+            self.write_barrier(&connection)?;
             let mut ledger = self.ledger.clone();
             for delivery in found {
                 let policy = ledger.retry_policy(delivery.1.id.destination);
@@ -286,7 +287,8 @@ impl Writer {
             let written = self.write_barrier(connection).and_then(|()| write_counts(connection, &chunk));
             let taken = written
                 .and_then(|()| staged.write(ledger.newest))
-                .map_err(|error| roll_back(connection, error))?;
+                .map_err(|error| roll_back(connection, error))
+                .inspect_err(|_| self.log.note_moved())?;
             commit(connection).map_err(Failure::of_commit)?;
             self.identities.join(taken);
             self.barrier_due &= !decides_about_events(writes);
@@ -301,7 +303,8 @@ impl Writer {
         Ok(Transacted::Committed(answers))
     }
 
-    /// Where the log may begin anew with this transaction, too: a filling begins with the page that says whose it is.
+    /// Where the log may begin anew with this transaction, too: so a filling begins with the page that says whose it is,
+    /// but for the moment that [`super::own_log`] names.
     fn write_barrier(&self, connection: &Connection) -> Result<(), StoreError> {
         if !self.log.take_moved() && !self.barrier_due {
             return Ok(());
