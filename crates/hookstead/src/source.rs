@@ -26,20 +26,12 @@ pub struct Source {
 const SENSITIVE_HEADERS: [&str; 3] = ["authorization", "proxy-authorization", "cookie"];
 
 /// Query parts that are, or are as good as, secrets of the sender's, whatever the provider: people put tokens into
-/// addresses that check nothing by them, and a signed address works for whoever has it.
-const SENSITIVE_QUERY: [&str; 11] = [
-    "access_token",
-    "api_key",
-    "apikey",
-    "auth",
-    "auth_token",
-    "key",
-    "password",
-    "secret",
-    "sig",
-    "signature",
-    "token",
-];
+/// addresses that check nothing by them, and a signed address works for whoever has it. `code` is none of them: where it
+/// is a key the provider's record says so, and elsewhere it is a status or a country.
+const SENSITIVE_QUERY: [&str; 7] = ["api-key", "api_key", "apikey", "auth", "key", "password", "sig"];
+
+/// The same, by how their names end: each kind of address has a prefix of its own for them.
+const SENSITIVE_QUERY_ENDS: [&str; 3] = ["secret", "signature", "token"];
 
 #[derive(Debug)]
 enum Way {
@@ -55,7 +47,7 @@ struct Verified {
     verifier: Verifier,
     /// Names of header fields that are never stored, beside [`SENSITIVE_HEADERS`].
     hidden_headers: Vec<String>,
-    /// Names of query parts that are never stored, beside [`SENSITIVE_QUERY`].
+    /// Names of query parts that are never stored, beside [`SENSITIVE_QUERY`] and [`SENSITIVE_QUERY_ENDS`].
     hidden_query: Vec<String>,
     /// For each secret how a request that it signed has proved itself, for people; last, for one that is not signed.
     proofs: Vec<String>,
@@ -268,7 +260,9 @@ impl Source {
             Way::Recorded => &[],
         };
         let is_it = |hidden: &str| hidden.as_bytes().eq_ignore_ascii_case(name);
-        SENSITIVE_QUERY.into_iter().any(is_it) || of_provider.iter().any(|hidden| is_it(hidden))
+        SENSITIVE_QUERY.into_iter().any(is_it)
+            || SENSITIVE_QUERY_ENDS.into_iter().any(|end| ends_with(name, end))
+            || of_provider.iter().any(|hidden| is_it(hidden))
     }
 
     /// What a processing run reads from the bodies of the source's events.
@@ -288,4 +282,10 @@ impl Source {
     pub(crate) fn set_number(&self, number: SourceNumber) -> SourceNumber {
         *self.number.get_or_init(|| number)
     }
+}
+
+/// Whether a name ends so, whatever the case of its letters.
+fn ends_with(name: &[u8], end: &str) -> bool {
+    let begin = name.len().checked_sub(end.len());
+    begin.is_some_and(|begin| name[begin..].eq_ignore_ascii_case(end.as_bytes()))
 }
