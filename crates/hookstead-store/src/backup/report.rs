@@ -46,7 +46,8 @@ pub struct BackupReport {
     /// What the check of the copy found. Damage of the store is copied as it is.
     pub check: CheckReport,
     /// The schema of the copy, if it is an older one than this program's: the first start with it changes that, and the
-    /// check compared pages, events, bodies and their digests only.
+    /// check compared what each schema has: pages, events, bodies and other bytes of conflicts with their digests, and
+    /// the ids and deliveries that point at an event.
     pub older_schema: Option<u32>,
 }
 
@@ -62,7 +63,8 @@ impl From<CheckReport> for Copied {
     }
 }
 
-/// Why there is no backup, or nothing was restored. What was begun is no backup and no store.
+/// Why there is no backup, or nothing was restored. What was begun is no backup and no store, but for one that
+/// [`restore`](crate::restore) could not make durable.
 #[derive(Debug, thiserror::Error)]
 pub enum BackupError {
     /// The store cannot be opened.

@@ -16,8 +16,9 @@ use crate::{Location, files, sqlite};
 /// Puts the backup in the folder `from` back as the store that `url` names, where there must be none.
 ///
 /// When it returns `Ok`, every file of the backup had the digest that was taken when it was made, the store is
-/// durable, and all of it was checked. When it returns `Err`, what is at the URL is no store, or what was there before. A
-/// `sqlite:` store of an older schema is put back as it is; see [`BackupReport::older_schema`].
+/// durable, and all of it was checked. When it returns `Err`, what is at the URL is no store, or what was there before;
+/// but where the last sync of its files or folders failed, the whole and checked store is there and may be gone after a
+/// power cut. A `sqlite:` store of an older schema is put back as it is; see [`BackupReport::older_schema`].
 ///
 /// # Errors
 ///

@@ -240,7 +240,6 @@ impl Tables {
         self.events.get(self.by_identity.get(identity)?)
     }
 
-    /// The oldest event of a source with this body, of those whose bodies are kept and looked out for.
     /// The events of a source with this body, the oldest first, as far as it is looked out for.
     pub(super) fn with_body(
         &self,

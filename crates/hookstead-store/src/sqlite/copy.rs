@@ -15,6 +15,7 @@ use super::files::wal_path;
 use super::open::{acquire, prepare_folder, sync_folders};
 use super::own_log::mark_as_copy;
 use super::read_only::{Readable, open_any_schema};
+use super::upgrade::remove_all;
 use crate::backup::{BackupError, BackupPhase, BackupProgress, Copied, Step, checking, copy_file, io_error};
 use crate::fs::Fs;
 use crate::open::OpenOptions;
@@ -126,19 +127,16 @@ fn place(
     refuse_taken(fs, to)?;
     let building = beside(to, ".new");
     // A log of a check that was cut short would be read as this one's.
-    remove_beside(fs, &building)?;
-    if fs.facts(&building).map_err(io_error("look at", &building))?.is_some() {
-        fs.remove(&building).map_err(io_error("remove the leftover", &building))?;
+    remove_all(fs, &building)?;
+    let placed = build(from, digest, &building, options, step).and_then(|copied| {
+        fs.hard_link(&building, to).map_err(io_error("move into place", to))?;
+        Ok(copied)
+    });
+    // The store is in its place, or the reason why it is not says more than that something is left.
+    if let Err(left) = remove_all(fs, &building) {
+        tracing::warn!(path = %building.display(), error = %left, "what was built of a store could not be removed");
     }
-    let copied = build(from, digest, &building, options, step);
-    remove_beside(fs, &building)?;
-    if copied.is_err() {
-        fs.remove(&building).map_err(io_error("remove", &building))?;
-        return copied;
-    }
-    fs.hard_link(&building, to).map_err(io_error("move into place", to))?;
-    fs.remove(&building).map_err(io_error("remove", &building))?;
-    copied
+    placed
 }
 
 fn build(
@@ -152,7 +150,9 @@ fn build(
         let what = "the database changed while it was read".to_owned();
         return Err(BackupError::Damaged { path: from.to_owned(), what });
     }
-    check(building, options, step)
+    let copied = check(building, options, step)?;
+    remove_beside(options.fs.as_ref(), building)?;
+    Ok(copied)
 }
 
 fn refuse_taken(fs: &dyn Fs, to: &Path) -> Result<(), BackupError> {

@@ -172,7 +172,8 @@ fn with_beside(building: &Path) -> [PathBuf; 4] {
     ["-wal", "-shm", "-journal", ""].map(|suffix| beside(building, suffix))
 }
 
-fn remove_all(fs: &dyn Fs, building: &Path) -> Result<(), OpenError> {
+/// What was built there, and what SQLite made beside it.
+pub(super) fn remove_all(fs: &dyn Fs, building: &Path) -> Result<(), OpenError> {
     let remove = |path: &PathBuf| match fs.facts(path).map_err(io_error("look at", path))? {
         Some(_) => fs.remove(path).map_err(io_error("remove the leftover", path)),
         None => Ok(()),

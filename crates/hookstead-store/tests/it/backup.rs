@@ -10,6 +10,7 @@ use libtest_mimic::Trial;
 use rusqlite::Connection;
 
 use crate::backend::{OPENED_AT, options};
+use crate::faulty::Faulty;
 use crate::scene::{accept, events, find, problems, register};
 
 type Case = fn(Kind);
@@ -21,6 +22,10 @@ const CASES: &[(&str, Case)] = &[
     ("a_changed_backup_is_refused_and_restores_nothing", a_changed_backup_is_refused_and_restores_nothing),
     ("damage_is_copied_and_named", damage_is_copied_and_named),
     ("a_restore_whose_last_check_fails_leaves_no_store", a_restore_whose_last_check_fails_leaves_no_store),
+    (
+        "what_a_restore_cannot_remove_does_not_say_how_it_went",
+        what_a_restore_cannot_remove_does_not_say_how_it_went,
+    ),
     ("an_unfinished_backup_is_none", an_unfinished_backup_is_none),
     ("a_store_is_made_by_no_backup", a_store_is_made_by_no_backup),
 ];
@@ -250,32 +255,13 @@ fn damage_is_copied_and_named(kind: Kind) {
     assert_eq!(restored.check.problems, made.check.problems);
 }
 
-/// A backup that a newer program made of its own format: all its digests are right.
 fn a_restore_whose_last_check_fails_leaves_no_store(kind: Kind) {
     let place = Place::new(kind);
     let store = place.open("store");
     register(&store);
     accept(&store, "evt_1", b"{}");
     place.backup("backup").expect("it is made");
-    place.backup("later").expect("it is made");
-    let file = match kind.0 {
-        "sqlite" => {
-            let database = place.path("later").join("store/hookstead.db");
-            let raw = Connection::open(&database).expect("anybody can open it");
-            raw.execute("INSERT INTO migrations VALUES (99, 'later', 'x', 1)", []).expect("it is legal");
-            "store/hookstead.db"
-        }
-        _ => {
-            let marker = place.path("later").join("store/hookstead.json");
-            let text = std::fs::read_to_string(&marker).expect("it can be read");
-            let newer =
-                text.replace("\"format\": 1", "\"format\": 99").replace("\"format\":1", "\"format\":99");
-            assert_ne!(newer, text);
-            std::fs::write(marker, newer).expect("it can be written");
-            "store/hookstead.json"
-        }
-    };
-    sign_anew(&place.path("later"), file);
+    back_up_for_a_newer_program(&place, "later");
     for _ in 0..2 {
         let refused = place.restore("later", "restored");
         assert!(matches!(refused, Err(BackupError::Open(OpenError::Newer { .. }))), "{refused:?}");
@@ -287,6 +273,47 @@ fn a_restore_whose_last_check_fails_leaves_no_store(kind: Kind) {
     }
     let restored = place.restore("backup", "restored").expect("nothing is in its way");
     assert_eq!((restored.check.events, restored.check.problem_count), (1, 0));
+}
+
+/// The file in which a database is built beside its place stays there, for whatever reason.
+fn what_a_restore_cannot_remove_does_not_say_how_it_went(kind: Kind) {
+    let place = Place::new(kind);
+    let store = place.open("store");
+    register(&store);
+    accept(&store, "evt_1", b"{}");
+    place.backup("backup").expect("it is made");
+    back_up_for_a_newer_program(&place, "later");
+    let fs = Arc::new(Faulty { keeps: Some(".new"), ..Faulty::default() });
+    let options = OpenOptions { fs, ..place.options() };
+    let restore = |from, to| restore(&place.path(from), &place.url(to), &options, OPENED_AT, &mut |_| ());
+    let refused = restore("later", "refused");
+    assert!(matches!(refused, Err(BackupError::Open(OpenError::Newer { .. }))), "{refused:?}");
+    let restored = restore("backup", "restored").expect("it is restored");
+    assert_eq!((restored.check.events, restored.check.problem_count), (1, 0));
+    assert_eq!(events(&place.open("restored")).len(), 1);
+}
+
+/// A backup that a newer program made of its own format: all its digests are right.
+fn back_up_for_a_newer_program(place: &Place, to: &str) {
+    place.backup(to).expect("it is made");
+    let file = match place.kind.0 {
+        "sqlite" => {
+            let database = place.path(to).join("store/hookstead.db");
+            let raw = Connection::open(&database).expect("anybody can open it");
+            raw.execute("INSERT INTO migrations VALUES (99, 'later', 'x', 1)", []).expect("it is legal");
+            "store/hookstead.db"
+        }
+        _ => {
+            let marker = place.path(to).join("store/hookstead.json");
+            let text = std::fs::read_to_string(&marker).expect("it can be read");
+            let newer =
+                text.replace("\"format\": 1", "\"format\": 99").replace("\"format\":1", "\"format\":99");
+            assert_ne!(newer, text);
+            std::fs::write(marker, newer).expect("it can be written");
+            "store/hookstead.json"
+        }
+    };
+    sign_anew(&place.path(to), file);
 }
 
 /// The digests of a backup, after this file of it was changed.

@@ -17,6 +17,8 @@ pub(crate) struct Faulty {
     pub(crate) sync_dir: bool,
     /// No file gets another name.
     pub(crate) rename: bool,
+    /// No file can be removed whose name ends so.
+    pub(crate) keeps: Option<&'static str>,
     /// No file can be evicted.
     pub(crate) evict: bool,
     /// So many bytes are free, and what is removed becomes so.
@@ -51,6 +53,9 @@ impl Fs for Faulty {
         OsFs.hard_link(file, name)
     }
     fn remove(&self, file: &Path) -> io::Result<()> {
+        if self.keeps.is_some_and(|end| file.to_string_lossy().ends_with(end)) {
+            return Err(io::Error::other("EIO"));
+        }
         let bytes = OsFs.facts(file)?.map_or(0, |facts| facts.bytes);
         OsFs.remove(file)?;
         if let Some(free) = &self.free {
