@@ -155,9 +155,6 @@ pub const IMPORTS_MAX: usize = 2;
 /// Header fields of an imported event, in bytes: four heads of ours, for events that another intake took in.
 pub const IMPORT_HEADERS_BYTES_MAX: usize = 4 * HEAD_BYTES_MAX;
 
-/// How far in the future an imported event may have been received: clocks of two machines differ, not by more.
-pub const IMPORT_AHEAD_MAX: Duration = Duration::from_secs(24 * 60 * 60);
-
 /// Longest reason or note that is kept, in bytes.
 pub const NOTE_BYTES_MAX: usize = 1024;
 

@@ -148,7 +148,7 @@ fn each_line_is_answered_for_by_itself() {
         changed(&good[1], &json!({ "format": 2 })),
         changed(&good[1], &json!({ "source": "elsewhere" })),
         changed(&good[1], &json!({ "provider_event_id": " " })),
-        changed(&good[1], &json!({ "received_at": "3000-01-01T00:00:00Z" })),
+        changed(&good[1], &json!({ "received_at": "1969-12-31T23:59:59Z" })),
         changed(&good[1], &newline),
         changed(&good[1], &json!({ "body_base64": null })),
         changed(&good[1], &json!({ "body_base64": null, "erased_at": "2026-01-01T00:00:00Z" })),

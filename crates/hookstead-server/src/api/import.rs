@@ -45,10 +45,10 @@ pub(crate) async fn import(
         Ok(Err(_)) | Err(_) => return Err(Problem::Busy.into()),
     };
     let text = read(&api, request).await?;
-    let (inbox, now) = (api.inbox.clone(), api.inbox.clock().now());
+    let inbox = api.inbox.clone();
     let parse = move || {
         let lines = lines_of(&text)?;
-        Ok::<_, ApiError>(lines.map(|(number, line)| (number, parse_line(line, &inbox, now))).collect())
+        Ok::<_, ApiError>(lines.map(|(number, line)| (number, parse_line(line, &inbox))).collect())
     };
     let parsed: Vec<(u64, Result<ParsedLine, LineProblem>)> = api.changes.run(parse).await?;
     committed(&api.inbox, parsed, deliveries).await.map(Json)

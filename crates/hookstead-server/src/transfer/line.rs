@@ -15,13 +15,16 @@ use crate::api::view::text_or_base64;
 /// | a later number | refused, and the line says which number it has |
 pub const FORMAT: u32 = 1;
 
-/// What stands in a line beside the body, in bytes, at most: header fields of 64 KiB and seven texts of up to
-/// 8 KiB, of which JSON makes up to six times as much.
+/// What stands in a line beside the body and what is read out of the body, in bytes, at most: header fields of 64 KiB
+/// and five texts of up to 8 KiB, type and account where they are of the head, of which JSON makes up to six times as
+/// much.
 const BESIDE_BODY_BYTES_MAX: u64 = 1024 * 1024;
 
-/// The longest line of an event whose body has at most so many bytes.
+/// The longest line of an event whose body has at most so many bytes: the body in base64; type and account, which are
+/// values of the body and so in JSON no longer than it; and what stands beside them.
 pub const fn line_bytes_max(body_bytes_max: u64) -> u64 {
-    body_bytes_max.div_ceil(3).saturating_mul(4).saturating_add(BESIDE_BODY_BYTES_MAX)
+    let base64 = body_bytes_max.div_ceil(3).saturating_mul(4);
+    base64.saturating_add(body_bytes_max).saturating_add(BESIDE_BODY_BYTES_MAX)
 }
 
 /// An event as it was accepted, with its body. What became of it since (deliveries, runs, counts) is not here.

@@ -12,7 +12,7 @@ use hookstead::{Import, Inbox, Source};
 use serde::Deserialize;
 
 use super::line::{EventLine, FORMAT, HeaderField};
-use crate::limits::{IMPORT_AHEAD_MAX, IMPORT_HEADERS_BYTES_MAX};
+use crate::limits::IMPORT_HEADERS_BYTES_MAX;
 
 /// What a line holds.
 #[derive(Debug)]
@@ -54,7 +54,7 @@ impl LineProblem {
 ///
 /// [`LineProblem`]: it is no whole line of a form that this program knows, its bytes do not have their digest, or the
 /// inbox has no source of its name or takes no body of its length.
-pub fn parse_line(line: &[u8], inbox: &Inbox, now: Timestamp) -> Result<ParsedLine, LineProblem> {
+pub fn parse_line(line: &[u8], inbox: &Inbox) -> Result<ParsedLine, LineProblem> {
     let line: EventLine = serde_json::from_slice(line).map_err(|error| unreadable(line, &error))?;
     if line.format != FORMAT {
         return Err(other_format(line.format));
@@ -71,10 +71,11 @@ pub fn parse_line(line: &[u8], inbox: &Inbox, now: Timestamp) -> Result<ParsedLi
         source,
         scope: Scope::new(scope).map_err(|error| unusable("scope_base64", &error))?,
         id,
-        received_at: received_at(&line.received_at, now)?,
+        received_at: received_at(&line.received_at)?,
         headers: headers(query.as_deref(), &line.headers)?,
-        event_type: bounded("type", line.event_type)?,
-        account: bounded("account", line.account)?,
+        // Both are values of the request, as long as it made them: only the line bounds them.
+        event_type: line.event_type,
+        account: line.account,
         received_from: bounded("received_from", line.received_from)?,
         verified_by: bounded("verified_by", line.verified_by)?,
         body,
@@ -174,15 +175,16 @@ fn base64_or_text(
     }
 }
 
-fn received_at(text: &str, now: Timestamp) -> Result<Timestamp, LineProblem> {
+/// Also one in the future: the clock that was ahead may be that of the machine which accepted the event, and then the
+/// event can be taken over in no other way.
+fn received_at(text: &str) -> Result<Timestamp, LineProblem> {
     let parsed: jiff::Timestamp = text.parse().map_err(|error| LineProblem::field("received_at", error))?;
     let at = Timestamp::from_micros(parsed.as_microsecond());
-    if at < Timestamp::default() || at > now.plus(IMPORT_AHEAD_MAX) {
-        let why = format!("`{at}` lies in the future, or before 1970");
+    if at < Timestamp::default() {
         return Err(LineProblem::new(
             "time",
-            format!("`received_at`: {why}"),
-            "set the clock of this machine",
+            format!("`received_at`: `{at}` lies before 1970"),
+            EXPORT_AGAIN,
         ));
     }
     Ok(at)
@@ -224,7 +226,6 @@ fn bounded(name: &str, text: Option<String>) -> Result<Option<String>, LineProbl
 mod tests {
     use super::*;
 
-    const NOW: Timestamp = Timestamp::from_secs(1_770_000_000);
     const BODY: &[u8] = b"{\"a\":1}\n\xff";
 
     fn inbox() -> Inbox {
@@ -243,11 +244,28 @@ mod tests {
         .to_string()
     }
 
+    fn event(line: &str) -> Import {
+        match parse_line(line.as_bytes(), &inbox()).unwrap() {
+            ParsedLine::Event(event) => *event,
+            ParsedLine::Erased => panic!("an event"),
+        }
+    }
+
+    #[test]
+    fn what_an_inbox_takes_from_a_request_is_taken_whatever_its_length_and_time() {
+        let (kind, account) = ("t".repeat(60_000), "a".repeat(60_000));
+        let mut long: serde_json::Value = serde_json::from_str(&line()).unwrap();
+        long["type"] = kind.as_str().into();
+        long["account"] = account.as_str().into();
+        long["received_at"] = "2099-01-01T00:00:00Z".into();
+        let event = event(&long.to_string());
+        assert_eq!((event.event_type, event.account), (Some(kind), Some(account)));
+        assert_eq!(event.received_at.to_string(), "2099-01-01T00:00:00Z");
+    }
+
     #[test]
     fn bytes_that_are_no_text_come_back() {
-        let ParsedLine::Event(event) = parse_line(line().as_bytes(), &inbox(), NOW).unwrap() else {
-            panic!("an event")
-        };
+        let event = event(&line());
         assert_eq!((event.id.as_bytes(), event.scope.as_bytes()), (&b"\xff"[..], &b"42"[..]));
         assert_eq!(event.headers.fields().collect::<Vec<_>>(), [("a", &b"\xff"[..])]);
         assert_eq!((&event.body[..], event.received_at.to_string()), (BODY, "2026-01-01T00:00:00.5Z".into()));
@@ -261,7 +279,7 @@ mod tests {
         for bit in 0..good.len() * 8 {
             let mut spoilt = good.clone();
             spoilt[bit / 8] ^= 1 << (bit % 8);
-            match parse_line(&spoilt, &inbox, NOW) {
+            match parse_line(&spoilt, &inbox) {
                 Ok(ParsedLine::Event(event)) => assert_eq!(&event.body[..], BODY, "bit {bit}"),
                 Ok(ParsedLine::Erased) => panic!("bit {bit}: the body was not erased"),
                 Err(problem) => {
@@ -277,7 +295,7 @@ mod tests {
     fn a_line_that_ends_anywhere_is_cut_off() {
         let (inbox, good) = (inbox(), line().into_bytes());
         for end in 1..good.len() {
-            let problem = parse_line(&good[..end], &inbox, NOW).unwrap_err();
+            let problem = parse_line(&good[..end], &inbox).unwrap_err();
             assert_eq!(problem.code, "cut-off", "after {end} bytes");
         }
     }

@@ -3,7 +3,7 @@
 use hookstead_server::tokens::{self, Role};
 use serde_json::Value;
 
-use crate::harness::{Running, Signed, start};
+use crate::harness::{Running, SECRET, Signed, start};
 
 async fn with_event(id: &str, body: &[u8]) -> Running {
     let running = start("").await;
@@ -85,4 +85,35 @@ async fn a_page_ends_with_a_line_that_says_so() {
         assert_eq!(running.admin(&format!("/v1/export?{query}")).await.status, status, "{query}");
     }
     assert_eq!(running.admin("/v1/events/conf:b/export").await.status, 404);
+}
+
+/// A request to `github`, whose type is read out of the body and is nearly all of it.
+fn long_type(bytes: usize) -> Vec<u8> {
+    let body = format!("{{\"type\":\"{}\"}}", "\\\"".repeat(bytes / 2 - 8));
+    let key = aws_lc_rs::hmac::Key::new(aws_lc_rs::hmac::HMAC_SHA256, SECRET.as_bytes());
+    let signature = hex::encode(aws_lc_rs::hmac::sign(&key, body.as_bytes()));
+    let head = format!(
+        "POST /in/github HTTP/1.1\r\nHost: a\r\nX-GitHub-Delivery: a\r\nX-Hub-Signature-256: sha256={signature}\r\n\
+         Content-Type: application/json\r\nContent-Length: {}\r\n\r\n",
+        body.len()
+    );
+    [head, body].concat().into_bytes()
+}
+
+#[tokio::test]
+async fn an_event_with_a_type_as_long_as_its_body_is_taken_over() {
+    const BODY_BYTES_MAX: usize = 3 * 1024 * 1024;
+    let github = "[sources.github]\nsecret = { env = \"SECRET\" }\ntype = \"/type\"\nbody = \"3 MiB\"\n";
+    let (first, second) = (start(github).await, start(github).await);
+    let accepted = first.send(&long_type(BODY_BYTES_MAX)).await;
+    assert_eq!(accepted.status, 202, "{accepted:?}");
+    let line = first.admin("/v1/events/@/export").await.body;
+    let limits = second.admin("/v1/import").await.json();
+    assert!(line.len() as u64 <= limits["line_bytes_max"].as_u64().unwrap(), "{}: {limits}", line.len());
+    let taken = second.admin_post(&second.token(), "/v1/import", &line).await.json();
+    assert_eq!(taken["lines"][0]["outcome"], "stored", "{taken}");
+    let kind = async |running: &Running| running.admin("/v1/events/@").await.json()["type"].clone();
+    let (before, after) = (kind(&first).await, kind(&second).await);
+    assert_eq!(before.as_str().map(str::len), Some(BODY_BYTES_MAX / 2 - 8));
+    assert!(before == after);
 }
