@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use super::error::ApiError;
 use super::router::Api;
 use crate::config::parse_duration;
-use crate::limits::{WAIT_LOOK, WAIT_MAX, WAITING_MAX};
+use crate::limits::{READ_WAIT, WAIT_LOOK, WAIT_MAX, WAITING_MAX};
 use crate::listen::Stop;
 use crate::problem::Problem;
 
@@ -145,7 +145,10 @@ impl<'a> Wait<'a> {
     pub(super) async fn for_work(&mut self, destination: DestinationNumber) -> Result<Woken, ApiError> {
         loop {
             let seen = self.seen();
-            let due = self.api.waiting.due.of(self.api, destination, seen.work).await?;
+            // Others may look before it, one after the other. A claim that does not wait looks once all the same.
+            let until = self.until.max(Instant::now() + READ_WAIT);
+            let due = self.api.waiting.due.of(self.api, destination, seen.work);
+            let due = in_time(due, until, &mut self.stop).await?;
             let now = self.api.inbox.clock().now();
             if due.is_some_and(|due| due <= now) {
                 return Ok(Woken::Look);
@@ -205,9 +208,36 @@ impl<'a> Wait<'a> {
     }
 }
 
+/// What a look finds, unless it takes too long or the server stops meanwhile.
+async fn in_time<T>(
+    look: impl Future<Output = Result<T, ApiError>>,
+    until: Instant,
+    stop: &mut watch::Receiver<Stop>,
+) -> Result<T, ApiError> {
+    tokio::select! {
+        found = look => found,
+        () = tokio::time::sleep_until(until) => Err(Problem::Busy.into()),
+        _ = stop.wait_for(|stop| *stop != Stop::Not) => Err(Problem::Stopping.into()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn a_look_that_finds_nothing_ends_with_its_time_and_with_the_server() {
+        let (stopping, mut stop) = watch::channel(Stop::Not);
+        let never = std::future::pending::<Result<(), ApiError>>;
+        let now = Instant::now();
+        let late = in_time(never(), now, &mut stop).await.unwrap_err();
+        assert_eq!(late.code(), "busy");
+        let found = in_time(std::future::ready(Ok(1)), now + WAIT_MAX, &mut stop).await.unwrap();
+        assert_eq!(found, 1);
+        stopping.send_replace(Stop::Until(now));
+        let stopped = in_time(never(), now + WAIT_MAX, &mut stop).await.unwrap_err();
+        assert_eq!(stopped.code(), "stopping");
+    }
 
     /// Whether the wait is over at once.
     async fn wakes(watched: &mut Watched) -> bool {
