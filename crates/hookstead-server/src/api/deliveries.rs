@@ -7,6 +7,7 @@ use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, Request, State};
 use axum::response::Response;
 use axum::{Extension, Json};
+use hookstead::core::query::PAGE_MAX;
 use hookstead::core::{
     Attempt, DeadReason, Decision, Delivery, DeliveryFilter, DeliveryState, Event, EventId, EventSelector,
     Order, Page, Registry, Resolved, StateName, Store, StoreError, Subject,
@@ -188,17 +189,34 @@ async fn found(api: &Api, name: Name) -> Result<Found, ApiError> {
         let row = registry.destinations.iter().find(|row| row.name.as_str() == name.destination);
         let row = row.ok_or_else(|| super::destinations::unknown(&name.destination))?;
         let filter = DeliveryFilter { event: Some(event.id), destination: Some(row.number), state: None };
-        let list = store.list_deliveries(&filter, &Page::first(u16::MAX, Order::NewestFirst))?;
-        let wanted = |delivery: &Delivery| {
-            name.generation.is_none_or(|generation| generation == delivery.id.generation)
-        };
-        let Some(delivery) = list.items.into_iter().find(wanted) else {
+        let Some(delivery) = of_generation(store, &filter, name.generation)? else {
             return Err(Problem::UnknownDelivery.into());
         };
         let attempts = store.attempts(&delivery.id)?;
         Ok(Found { delivery, event, destination: name.destination, attempts })
     };
     api.reads.read(api.inbox.store(), read).await
+}
+
+/// The newest delivery, or that of a generation, however many redeliveries came after it.
+fn of_generation(
+    store: &dyn Store,
+    filter: &DeliveryFilter,
+    generation: Option<u32>,
+) -> Result<Option<Delivery>, StoreError> {
+    let wanted =
+        |delivery: &Delivery| generation.is_none_or(|generation| generation == delivery.id.generation);
+    let mut page = Page::first(PAGE_MAX, Order::NewestFirst);
+    loop {
+        let list = store.list_deliveries(filter, &page)?;
+        if let Some(delivery) = list.items.into_iter().find(wanted) {
+            return Ok(Some(delivery));
+        }
+        match list.next {
+            Some(next) if list.more => page = page.after(next),
+            _ => return Ok(None),
+        }
+    }
 }
 
 /// The views of deliveries, each event read once.

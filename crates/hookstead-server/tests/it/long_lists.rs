@@ -9,6 +9,9 @@ use crate::work::{WORKER, lines};
 /// More rows than are looked at for one page.
 const ROWS: u32 = 100_010;
 
+/// Behind every other id.
+const LAST: &str = "ffffffff-ffff-7fff-bfff-ffffffffffff";
+
 const NUMBERS: &str =
     "WITH RECURSIVE numbers(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < ?1)";
 
@@ -71,5 +74,19 @@ async fn a_redelivery_goes_on_behind_more_ended_ones_than_one_page_looks_at() {
     assert_eq!((&ended["state"], &ended["made"]), (&json!("complete"), &json!(201)));
 }
 
-/// Behind every other id.
-const LAST: &str = "ffffffff-ffff-7fff-bfff-ffffffffffff";
+#[tokio::test]
+async fn a_delivery_is_found_behind_more_redeliveries_of_its_event_than_a_page_has() {
+    let running = start(WORKER).await;
+    running.stored(&["1"]).await;
+    let sql = format!(
+        "{NUMBERS} INSERT INTO done (seq, destination, generation, event_id, state, ended_at_us, made_at_us, attempts,
+            token, key_generation)
+         SELECT events.seq, 1, n + 1, id, 'done', 1, 1, 0, 0, 1 FROM numbers JOIN events"
+    );
+    assert_eq!(running.connection().execute(&sql, params![1_001]).unwrap(), 1_001);
+    for (name, state) in [("0001:app:1", "waiting"), ("0001:app:1002", "done"), ("0001:app", "done")] {
+        let found = running.admin(&format!("/v1/deliveries/{name}")).await;
+        assert_eq!((found.status, &found.json()["state"]), (200, &json!(state)), "{name}: {found:?}");
+    }
+    assert_eq!(running.admin("/v1/deliveries/0001:app:1003").await.code(), "unknown-delivery");
+}
