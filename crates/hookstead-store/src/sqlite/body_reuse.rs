@@ -16,7 +16,7 @@ use super::failure::{reading, writing};
 use super::ledger::{count, int};
 use super::row;
 
-/// How much of a digest the index has; `16` in the check.
+/// How much of a digest the index has; the check of the store writes it out in SQL.
 const PREFIX_BYTES: usize = 16;
 
 fn prefix(digest: &Digest) -> &[u8] {
