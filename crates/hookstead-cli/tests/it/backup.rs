@@ -18,7 +18,7 @@ const SAMPLE: usize = 200;
 
 /// How many events come at most while one backup is made: a backup takes longer the more there are, so without an end
 /// there would be ever more of them.
-const EVENTS_A_ROUND_MAX: usize = 2_000;
+const EVENTS_A_ROUND_MAX: usize = 150;
 
 #[test]
 fn backups_under_load_restore_every_acknowledged_event_on_sqlite() {
