@@ -69,20 +69,21 @@ impl Longer {
 
     /// Runs those of the binary whose names hold `filter`, with these variables in their environment.
     pub(crate) fn run(&self, what: &str, filter: &str, variables: &[(&str, String)]) -> Result<()> {
-        self.run_of(Subject::Binary, what, filter, variables)
+        self.run_of(Subject::Binary, what, filter, variables, 1)
     }
 
-    /// The same of another subject.
+    /// The same of another subject, and so many tests at a time.
     pub(crate) fn run_of(
         &self,
         subject: Subject,
         what: &str,
         filter: &str,
         variables: &[(&str, String)],
+        at_once: u8,
     ) -> Result<()> {
         step(what, || {
             let mut test = cargo(&subject.test());
-            test.args(["--", filter, "--test-threads", "1"]);
+            test.args(["--", filter, "--test-threads", &at_once.to_string()]);
             match self.output {
                 Output::Shown => test.arg("--nocapture"),
                 // The harness of the tests speaks to stdout: to stderr with it.

@@ -46,6 +46,8 @@ pub(super) struct Check {
     sizes: &'static [(&'static str, [u32; 3])],
     /// What it takes at each size, in seconds, on two processors that have nothing else to do.
     seconds: [u32; 3],
+    /// How many of its tests run at a time: both stores at once, unless its figures are of time.
+    pub(super) at_once: u8,
 }
 
 /// To add one: its name and filter, the variables that its test reads, and the seconds that it took here.
@@ -55,7 +57,8 @@ pub(super) const CHECKS: &[Check] = &[
         subject: Subject::Binary,
         filter: "kill_points::",
         sizes: &[("HOOKSTEAD_KILL_POINT_STEP", [4, 1, 1])],
-        seconds: [15, 80, 80],
+        seconds: [10, 50, 50],
+        at_once: 2,
     },
     Check {
         name: "disk-faults",
@@ -66,30 +69,41 @@ pub(super) const CHECKS: &[Check] = &[
             ("HOOKSTEAD_START_STEP", [90, 25, 1]),
             ("HOOKSTEAD_START_EVENTS", [60, 100, 300]),
         ],
-        seconds: [20, 135, 1_800],
+        seconds: [15, 115, 1_300],
+        at_once: 2,
     },
     Check {
         name: "fail-stop",
         subject: Subject::Binary,
         filter: "failstop::",
         sizes: &[],
-        seconds: [14, 14, 14],
+        seconds: [10, 10, 10],
+        at_once: 2,
     },
-    Check { name: "leases", subject: Subject::Binary, filter: "clocks::", sizes: &[], seconds: [10, 10, 10] },
+    Check {
+        name: "leases",
+        subject: Subject::Binary,
+        filter: "clocks::",
+        sizes: &[],
+        seconds: [8, 20, 20],
+        at_once: 2,
+    },
     // On each store.
     Check {
         name: "kills-under-load",
         subject: Subject::Binary,
         filter: "kill_loop::",
         sizes: &[("HOOKSTEAD_KILLS", [20, 500, 20_000])],
-        seconds: [8, 170, 8_000],
+        seconds: [6, 180, 8_000],
+        at_once: 2,
     },
     Check {
         name: "kills-of-deliveries",
         subject: Subject::Binary,
         filter: "delivery_kills::",
         sizes: &[("HOOKSTEAD_DELIVERY_KILLS", [8, 60, 1_000])],
-        seconds: [72, 120, 1_200],
+        seconds: [40, 65, 700],
+        at_once: 2,
     },
     Check {
         name: "full-disk",
@@ -97,6 +111,7 @@ pub(super) const CHECKS: &[Check] = &[
         filter: "full_disk::",
         sizes: &[],
         seconds: [4, 4, 4],
+        at_once: 2,
     },
     Check {
         name: "storms",
@@ -104,6 +119,7 @@ pub(super) const CHECKS: &[Check] = &[
         filter: "storms::",
         sizes: &[("HOOKSTEAD_STORM", [2_000, 10_000, 100_000])],
         seconds: [2, 8, 80],
+        at_once: 2,
     },
     Check {
         name: "overload",
@@ -114,6 +130,7 @@ pub(super) const CHECKS: &[Check] = &[
             ("HOOKSTEAD_OVERLOAD_RATE", [400, 2_000, 3_000]),
         ],
         seconds: [27, 60, 1_300],
+        at_once: 1,
     },
     // On each store; together twice as many.
     Check {
@@ -121,14 +138,16 @@ pub(super) const CHECKS: &[Check] = &[
         subject: Subject::Binary,
         filter: "backup::backups_under_load",
         sizes: &[("HOOKSTEAD_BACKUPS", [2, 25, 500])],
-        seconds: [4, 50, 1_500],
+        seconds: [3, 35, 900],
+        at_once: 2,
     },
     Check {
         name: "flipped-bytes",
         subject: Subject::Store,
         filter: "flips::",
         sizes: &[("HOOKSTEAD_FLIPS", [300, 10_000, 400_000])],
-        seconds: [2, 60, 2_400],
+        seconds: [2, 45, 1_500],
+        at_once: 2,
     },
 ];
 

@@ -114,7 +114,7 @@ fn run_all(longer: &Longer, chosen: &[&'static Check], arguments: &Evidence) -> 
 fn run_one(longer: &Longer, check: &Check, progress: &Progress, arguments: &Evidence) -> Result<()> {
     let before = longer.records()?.len();
     let variables = check.variables(arguments.size(), arguments.seed);
-    longer.run_of(check.subject, &progress.line(check), check.filter, &variables)?;
+    longer.run_of(check.subject, &progress.line(check), check.filter, &variables, check.at_once)?;
     // A filter that fits no test any more would pass.
     ensure!(longer.records()?.len() > before, "no test wrote anything down");
     Ok(())

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::case::{Case, text};
-use super::play::{play, play_with};
+use super::play::{play, play_with, refused};
 use super::stage::Stage;
 
 #[test]
@@ -11,7 +11,14 @@ fn b082_a_blank_id_is_no_id() {
     let mut genid = Case::get("B082").sources().remove(0);
     genid["name"] = json!("genid");
     genid["event_id"] = json!("json:/id");
-    play_with("B082", &[genid]).refusals(&["id-missing", "id-missing", "id-missing"]);
+    let played = play_with("B082", &[genid]);
+    played.refusals(&["id-missing", "id-missing", "id-missing"]);
+    let listed: u64 = ["gen", "genid"]
+        .iter()
+        .flat_map(|source| refused(&played.server, source))
+        .map(|(code, count)| if code == "id-missing" { count } else { 0 })
+        .sum();
+    assert_eq!(listed, 3, "each is in the list of its source");
 }
 
 #[test]

@@ -76,6 +76,16 @@ pub(crate) fn events(admin: &mut Admin) -> Vec<Value> {
     events
 }
 
+/// What a source has refused, as its operator finds it later: the code, and how many in a row.
+pub(crate) fn refused(server: &Server, source: &str) -> Vec<(String, u64)> {
+    let reply = server.admin().get(&format!("/v1/sources/{source}/refusals"));
+    assert_eq!(reply.status, 200, "{reply}");
+    let refusals = reply.json()["refusals"].as_array().expect("a list").clone();
+    let noted =
+        |refusal: &Value| (text(&refusal["code"]).to_owned(), refusal["count"].as_u64().expect("a count"));
+    refusals.iter().map(noted).collect()
+}
+
 /// The stored bytes of an event of a list.
 pub(crate) fn body(admin: &mut Admin, event: &Value) -> Vec<u8> {
     let reply = admin.get(&format!("/v1/events/{}/body", text(&event["id"])));

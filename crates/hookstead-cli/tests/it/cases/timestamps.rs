@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::case::Case;
-use super::play::{find, play, play_on, play_with};
+use super::case::{Case, text};
+use super::play::{find, play, play_on, play_with, refused};
 use super::stage::Stage;
 
 #[test]
@@ -31,6 +31,7 @@ fn b063_a_tolerance_of_a_day_takes_a_late_retry() {
     let log = stage.log();
     let codes: Vec<_> = log.iter().filter_map(|line| find(line, "refusal.code")).collect();
     assert_eq!(codes, ["too-old"], "{log:#?}");
+    assert_eq!(refused(&server, text(&sketch["name"])), [("too-old".to_owned(), 1)]);
 }
 
 #[test]
