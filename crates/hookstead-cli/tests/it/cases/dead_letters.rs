@@ -102,3 +102,22 @@ fn b164_every_dead_letter_has_a_way_out() {
     }
     assert_eq!((count(&mut admin, "done"), count(&mut admin, "waiting")), (101, 0));
 }
+
+/// Metrics and a page come with them.
+#[test]
+fn b165_a_dead_letter_shows_with_its_number_and_its_time() {
+    let stage = stage(PULL);
+    let server = stage.serve();
+    post(&server, "e0", b"x");
+    let mut admin = server.admin();
+    give_up(&mut admin, 1);
+    assert_eq!(admin.get("/v1/stats").json()["deliveries"]["dead"], 1);
+    assert_eq!(admin.get("/v1/destinations/app").json()["unfinished"]["dead"], 1);
+    let listed = stage.run(&["deliveries", "--state", "dead", "--json"]);
+    let listed: Value = serde_json::from_str(&listed.stdout).expect("JSON");
+    let deliveries = listed["deliveries"].as_array().expect("a list");
+    assert_eq!(deliveries.len(), 1, "{listed}");
+    assert!(text(&deliveries[0]["ended_at"]) >= text(&deliveries[0]["made_at"]), "{listed}");
+    let told = stage.run(&["doctor"]);
+    assert!(told.stdout.contains("1 deliveries are dead"), "{told:?}");
+}
