@@ -13,6 +13,10 @@ const MAX_LINES: usize = 150;
 
 /// Runs a test program to its end with its output passed on; where tests failed, the error says again what they said.
 pub(crate) fn check_tests(command: &mut Command) -> Result<()> {
+    check_into(&mut stdout(), command)
+}
+
+fn check_into(out: &mut impl Write, command: &mut Command) -> Result<()> {
     let shown = shown(command);
     let mut child = command
         .stdin(Stdio::null())
@@ -22,7 +26,7 @@ pub(crate) fn check_tests(command: &mut Command) -> Result<()> {
     let mut failures = Failures::default();
     for line in BufReader::new(child.stdout.take().context("the output is piped")?).split(b'\n') {
         let line = line.with_context(|| format!("cannot read what `{shown}` writes"))?;
-        pass_on(&line).context("cannot write to stdout")?;
+        pass_on(out, &line).context("cannot write to stdout")?;
         failures.read(&String::from_utf8_lossy(&line));
     }
     let status = child.wait().with_context(|| format!("cannot wait for `{shown}`"))?;
@@ -32,8 +36,7 @@ pub(crate) fn check_tests(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-fn pass_on(line: &[u8]) -> std::io::Result<()> {
-    let mut out = stdout().lock();
+fn pass_on(out: &mut impl Write, line: &[u8]) -> std::io::Result<()> {
     out.write_all(line)?;
     out.write_all(b"\n")
 }
@@ -62,6 +65,8 @@ impl Failures {
 
 #[cfg(test)]
 mod tests {
+    use std::io::sink;
+
     use super::*;
 
     fn of(output: &str) -> Failures {
@@ -103,10 +108,12 @@ test result: FAILED. 1 passed; 1 failed";
     fn the_error_of_a_failed_run_says_what_failed() {
         let mut run = Command::new("printf");
         run.arg(format!("{FAILED}\n"));
-        check_tests(&mut run).expect("it ends with 0");
+        let mut passed_on = Vec::new();
+        check_into(&mut passed_on, &mut run).expect("it ends with 0");
+        assert_eq!(String::from_utf8(passed_on).unwrap(), format!("{FAILED}\n"));
         let mut run = Command::new("sh");
         run.args(["-c", "printf '%s\\n' \"$1\"; exit 101", "sh", FAILED]);
-        let error = check_tests(&mut run).unwrap_err().to_string();
+        let error = check_into(&mut sink(), &mut run).unwrap_err().to_string();
         assert!(error.contains("left 1, right 2"), "{error}");
     }
 }
