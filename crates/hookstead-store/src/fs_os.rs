@@ -5,6 +5,7 @@ use std::fs::{DirBuilder, File, Metadata, OpenOptions, TryLockError};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::fs::{FileFacts, FileSystem, Fs, FsFile, FsVolume, LockKind, LockOutcome};
 
@@ -13,7 +14,22 @@ use crate::fs::{FileFacts, FileSystem, Fs, FsFile, FsVolume, LockKind, LockOutco
 pub struct OsFs;
 
 #[derive(Debug)]
-struct OsFile(File);
+struct OsFile {
+    file: File,
+    is_locked: AtomicBool,
+}
+
+/// A process that this one is just starting has every open file for a moment, and with it what the file has locked: closing
+/// it here would not be enough.
+impl Drop for OsFile {
+    fn drop(&mut self) {
+        if *self.is_locked.get_mut()
+            && let Err(error) = self.file.unlock()
+        {
+            tracing::warn!(%error, "a lock could not be let go before its file is closed");
+        }
+    }
+}
 
 impl Fs for OsFs {
     fn create_dir(&self, dir: &Path) -> io::Result<()> {
@@ -84,7 +100,7 @@ impl FsFile for OsFile {
     fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
         let mut filled = 0;
         while filled < bytes.len() {
-            match self.0.read_at(&mut bytes[filled..], offset + filled as u64) {
+            match self.file.read_at(&mut bytes[filled..], offset + filled as u64) {
                 Ok(0) => break,
                 Ok(count) => filled += count,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -95,28 +111,31 @@ impl FsFile for OsFile {
     }
 
     fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
-        self.0.write_all_at(bytes, offset)
+        self.file.write_all_at(bytes, offset)
     }
 
     fn set_len(&self, bytes: u64) -> io::Result<()> {
-        self.0.set_len(bytes)
+        self.file.set_len(bytes)
     }
 
     fn sync(&self) -> io::Result<()> {
-        self.0.sync_all()
+        self.file.sync_all()
     }
 
     fn facts(&self) -> io::Result<FileFacts> {
-        self.0.metadata().map(|metadata| facts_of(&metadata))
+        self.file.metadata().map(|metadata| facts_of(&metadata))
     }
 
     fn try_lock(&self, kind: LockKind) -> io::Result<LockOutcome> {
         let taken = match kind {
-            LockKind::Exclusive => self.0.try_lock(),
-            LockKind::Shared => self.0.try_lock_shared(),
+            LockKind::Exclusive => self.file.try_lock(),
+            LockKind::Shared => self.file.try_lock_shared(),
         };
         match taken {
-            Ok(()) => Ok(LockOutcome::Taken),
+            Ok(()) => {
+                self.is_locked.store(true, Ordering::Relaxed);
+                Ok(LockOutcome::Taken)
+            }
             Err(TryLockError::WouldBlock) => Ok(LockOutcome::Held),
             Err(TryLockError::Error(error)) => Err(error),
         }
@@ -130,7 +149,7 @@ fn writable() -> OpenOptions {
 }
 
 fn boxed(file: io::Result<File>) -> io::Result<Box<dyn FsFile>> {
-    Ok(Box::new(OsFile(file?)))
+    Ok(Box::new(OsFile { file: file?, is_locked: AtomicBool::new(false) }))
 }
 
 fn facts_of(metadata: &Metadata) -> FileFacts {
@@ -263,6 +282,21 @@ mod tests {
         assert_eq!(second.try_lock(LockKind::Shared).unwrap(), LockOutcome::Held);
         drop(first);
         assert_eq!(second.try_lock(LockKind::Shared).unwrap(), LockOutcome::Taken);
+    }
+
+    #[test]
+    fn a_lock_ends_with_its_file_also_while_a_process_that_is_starting_has_it() {
+        let dir = folder();
+        let path = dir.path().join("lock");
+        for kind in [LockKind::Exclusive, LockKind::Shared] {
+            let first = OsFile { file: File::create(&path).unwrap(), is_locked: AtomicBool::new(false) };
+            assert_eq!(first.try_lock(kind).unwrap(), LockOutcome::Taken);
+            // As a fork has it, up to its exec.
+            let _inherited = first.file.try_clone().unwrap();
+            drop(first);
+            let second = OsFs.open_or_create(&path).unwrap();
+            assert_eq!(second.try_lock(LockKind::Exclusive).unwrap(), LockOutcome::Taken, "{kind:?}");
+        }
     }
 
     #[test]

@@ -132,6 +132,26 @@ fn event(
     seq: Seq,
     report: &mut CheckReport,
 ) {
+    look_at(connection, seq, report, |found, bodies| {
+        let in_index = index_of_identities(connection, known, index, seq, found);
+        vec![
+            as_it_is_shown(connection, known, seq),
+            index_of_ids(connection, seq, &found.id),
+            in_index,
+            deliveries(connection, seq, &found.id),
+            variants(connection, seq, bodies),
+            body_reuse::check_mark(connection, seq),
+        ]
+    });
+}
+
+/// An event's row and body, and what `others` finds out about it: every problem goes into the report under its id.
+pub(super) fn look_at(
+    connection: &Connection,
+    seq: Seq,
+    report: &mut CheckReport,
+    others: impl FnOnce(&Record, &mut u64) -> Vec<Result<(), StoreError>>,
+) {
     report.events += 1;
     let found = match record(connection, seq) {
         Ok(Some(found)) => found,
@@ -139,17 +159,8 @@ fn event(
         Err(error) => return problem(report, None, format!("event {seq} cannot be read: {error}")),
     };
     report.bodies += u64::from(found.has_body);
-    let in_index = index_of_identities(connection, known, index, seq, &found);
-    let parts = [
-        found.body,
-        as_it_is_shown(connection, known, seq),
-        index_of_ids(connection, seq, &found.id),
-        in_index,
-        deliveries(connection, seq, &found.id),
-        variants(connection, seq, &mut report.bodies),
-        body_reuse::check_mark(connection, seq),
-    ];
-    for error in parts.into_iter().filter_map(Result::err) {
+    let others = others(&found, &mut report.bodies);
+    for error in [found.body].into_iter().chain(others).filter_map(Result::err) {
         let what = match error {
             StoreError::Corrupt { what } => what,
             other => format!("event {seq}: {other}"),
@@ -172,7 +183,7 @@ pub(super) struct Record {
     pub(super) body: Result<(), StoreError>,
 }
 
-pub(super) fn record(connection: &Connection, seq: Seq) -> Result<Option<Record>, StoreError> {
+fn record(connection: &Connection, seq: Seq) -> Result<Option<Record>, StoreError> {
     let parse = |row: &Row<'_>| {
         let (digest, body_bytes) = (row::digest(row, 5)?, count(row.get(6)?));
         let (erased_at, body) = (row::optional_time(row, 7)?, row.get_ref(8)?.as_blob_or_null()?);
@@ -291,6 +302,6 @@ pub(super) fn damaged_log(database: &Path, what: &str) -> CheckProblem {
     }
 }
 
-pub(super) fn problem(report: &mut CheckReport, event: Option<EventId>, what: String) {
+fn problem(report: &mut CheckReport, event: Option<EventId>, what: String) {
     report.add_problem(CheckProblem { event, what });
 }

@@ -5,7 +5,7 @@
 use hookstead_core::{CheckProgress, CheckReport, Seq, StoreError};
 use rusqlite::Connection;
 
-use super::check::{attempt, deliveries, engine, index_of_ids, problem, record, variants};
+use super::check::{attempt, deliveries, engine, index_of_ids, look_at, variants};
 use super::failure::reading;
 use super::ledger::count;
 
@@ -32,24 +32,11 @@ pub(super) fn run(
 }
 
 fn event(connection: &Connection, seq: Seq, report: &mut CheckReport) {
-    report.events += 1;
-    let found = match record(connection, seq) {
-        Ok(Some(found)) => found,
-        Ok(None) => return problem(report, None, format!("event {seq} is missing")),
-        Err(error) => return problem(report, None, format!("event {seq} cannot be read: {error}")),
-    };
-    report.bodies += u64::from(found.has_body);
-    let parts = [
-        found.body,
-        index_of_ids(connection, seq, &found.id),
-        deliveries(connection, seq, &found.id),
-        variants(connection, seq, &mut report.bodies),
-    ];
-    for error in parts.into_iter().filter_map(Result::err) {
-        let what = match error {
-            StoreError::Corrupt { what } => what,
-            other => format!("event {seq}: {other}"),
-        };
-        problem(report, Some(found.id), what);
-    }
+    look_at(connection, seq, report, |found, bodies| {
+        vec![
+            index_of_ids(connection, seq, &found.id),
+            deliveries(connection, seq, &found.id),
+            variants(connection, seq, bodies),
+        ]
+    });
 }

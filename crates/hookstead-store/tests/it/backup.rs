@@ -94,6 +94,16 @@ impl Place {
     }
 }
 
+/// A store with the event `evt_1`, open, and `backup` of it.
+fn with_a_backup(kind: Kind) -> (Place, Arc<dyn Store>) {
+    let place = Place::new(kind);
+    let store = place.open("store");
+    register(&store);
+    accept(&store, "evt_1", b"{}");
+    place.backup("backup").expect("it is made");
+    (place, store)
+}
+
 fn entry(store: &Path, id: &str) -> PathBuf {
     let digest = Digest::of(id.as_bytes());
     store.join(format!("sources/shop/deliveries/{digest}.json"))
@@ -185,11 +195,7 @@ fn some_more(accepted: &AtomicUsize) -> usize {
 }
 
 fn nothing_is_written_over(kind: Kind) {
-    let place = Place::new(kind);
-    let store = place.open("store");
-    register(&store);
-    accept(&store, "evt_1", b"{}");
-    place.backup("backup").expect("it is made");
+    let (place, store) = with_a_backup(kind);
     let taken = |result| matches!(result, Err(BackupError::Taken { .. }));
     assert!(taken(place.backup("backup")));
     std::fs::write(place.path("file"), b"").expect("it can be written");
@@ -256,11 +262,7 @@ fn damage_is_copied_and_named(kind: Kind) {
 }
 
 fn a_restore_whose_last_check_fails_leaves_no_store(kind: Kind) {
-    let place = Place::new(kind);
-    let store = place.open("store");
-    register(&store);
-    accept(&store, "evt_1", b"{}");
-    place.backup("backup").expect("it is made");
+    let (place, _store) = with_a_backup(kind);
     back_up_for_a_newer_program(&place, "later");
     for _ in 0..2 {
         let refused = place.restore("later", "restored");
@@ -277,11 +279,7 @@ fn a_restore_whose_last_check_fails_leaves_no_store(kind: Kind) {
 
 /// The file in which a database is built beside its place stays there, for whatever reason.
 fn what_a_restore_cannot_remove_does_not_say_how_it_went(kind: Kind) {
-    let place = Place::new(kind);
-    let store = place.open("store");
-    register(&store);
-    accept(&store, "evt_1", b"{}");
-    place.backup("backup").expect("it is made");
+    let (place, _store) = with_a_backup(kind);
     back_up_for_a_newer_program(&place, "later");
     let fs = Arc::new(Faulty { keeps: Some(".new"), ..Faulty::default() });
     let options = OpenOptions { fs, ..place.options() };

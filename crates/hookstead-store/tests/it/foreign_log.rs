@@ -3,7 +3,6 @@
 
 use std::fs;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use hookstead_core::{Body, BodySelector, EventSelector, Outcome, Store};
 use hookstead_store::{
@@ -70,7 +69,6 @@ fn check_refused(what: &str, folder: &Folder) -> OpenError {
         Err(refused) => refused,
     };
     assert!(refused.to_string().contains("events.db-wal"), "{what}: {refused}");
-    wait_until_nobody_has_the_lock(folder);
     let found = examine(&folder.url(), &options());
     let failed = found.iter().find(|finding| finding.verdict == Verdict::Failed);
     let told = failed.map(|finding| (finding.name.as_str(), finding.words.clone()));
@@ -84,16 +82,6 @@ fn check_refused(what: &str, folder: &Folder) -> OpenError {
     }
     assert!(on_disk(folder) == before, "{what}: database or log was written to");
     refused
-}
-
-/// A program that another test begins has what is open here for a moment, and with it the lock that the start took.
-fn wait_until_nobody_has_the_lock(folder: &Folder) {
-    let lock = fs::File::open(folder.path("events.db.lock")).expect("the start made it");
-    let deadline = Instant::now() + Duration::from_secs(20);
-    while lock.try_lock_shared().is_err() {
-        assert!(Instant::now() < deadline, "the lock is still held");
-        std::thread::yield_now();
-    }
 }
 
 /// Why a read, a check and a backup are refused.
