@@ -26,7 +26,8 @@ pub struct ImportedLine {
     /// The number of the line in the request, from 1.
     pub line: u64,
     /// `stored`; `duplicate`: it was there with the same bytes; `conflict`: it is there with other bytes, is untouched,
-    /// and these are kept beside it; `erased`: the line has no body, so there was nothing to store; `refused`.
+    /// and these are kept beside it; `erased`: the line has no body, so nothing was stored, and its identity is
+    /// unknown here; `refused`.
     pub outcome: String,
     /// The event that holds the identity.
     pub event: Option<String>,
