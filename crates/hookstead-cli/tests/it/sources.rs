@@ -44,6 +44,22 @@ fn a_source_is_added_to_the_file_and_to_the_running_server() {
 }
 
 #[test]
+fn what_a_provider_needs_beside_the_secret_is_asked_for_and_written() {
+    let terminal = terminal();
+    let ran = terminal.ends(&["sources", "add", "aws-sns"], 5);
+    assert!(ran.stderr.contains("`topic_arn`") && ran.stderr.contains("nothing was changed"), "{ran:?}");
+    assert!(ran.stderr.contains("hookstead sources add aws-sns .. --conf topic_arn=VALUE"), "{ran:?}");
+    terminal.ends(&["sources", "add", "aws-sns", "--conf", "topic_arn"], 2);
+    // One that the provider does not know, beside the one that it needs.
+    let unknown = ["sources", "add", "aws-sns", "--conf", "topic_arn=any", "--conf", "topic=x"];
+    let ran = terminal.ends(&unknown, 5);
+    assert!(ran.stderr.contains("topic") && file(&terminal) == CONFIG, "{ran:?}");
+    terminal.ok(&["sources", "add", "aws-sns", "--conf", "topic_arn=any"]);
+    assert!(file(&terminal).contains("conf = { topic_arn = \"any\" }"), "{}", file(&terminal));
+    terminal.ok(&["config", "check"]);
+}
+
+#[test]
 fn what_is_no_signing_secret_is_refused_and_nothing_is_changed() {
     let terminal = terminal();
     let ran = terminal.ends(&["sources", "add", "stripe", "--env", "API_KEY"], 5);

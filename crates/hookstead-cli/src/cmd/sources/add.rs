@@ -30,7 +30,8 @@ Examples:
   hookstead sources add shop --provider shopify --file /etc/hookstead/shop
   hookstead sources add gitea --secret-generate
   hookstead sources add stripe --secret-stdin --wait --timeout 10m < secret
-  hookstead sources add plaid --identity body";
+  hookstead sources add plaid --identity body
+  hookstead sources add aws-sns --conf topic_arn=any";
 
 const JSON: &str = "\
 JSON: {\"source\", \"provider\", \"address\", \"file\", \"reloaded\", \"written\", \"generated\", \"warning\"}; written is the new \
@@ -56,6 +57,9 @@ pub(super) struct Add {
     /// What makes an event the same, where the provider names none: body, none or a template.
     #[arg(long, value_name = "RULE")]
     identity: Option<String>,
+    /// What the provider asks for beside the secret, such as a topic; once for each value.
+    #[arg(long, value_name = "KEY=VALUE", value_parser = conf_value)]
+    conf: Vec<(String, String)>,
     /// Wait for the first event, and tell what is refused until then [default: at a terminal].
     #[arg(long, conflicts_with_all = ["no_wait", "json"])]
     wait: bool,
@@ -93,6 +97,9 @@ pub(super) fn run(args: &Add) -> Result<()> {
         return Err(exists(&args.name).into());
     }
     let provider = providers::named(args.provider.as_deref().unwrap_or(&args.name))?;
+    if let Some(missing) = args.missing_conf(provider) {
+        return Err(missing.into());
+    }
     let first = args.first_event(&config)?;
     let document = add(args, provider, config)?;
     if args.json {
@@ -114,6 +121,25 @@ impl Add {
         }
         FirstEvent::from_now_on(config).map(Some)
     }
+
+    /// Told before a secret is asked for: what the provider needs and was not given, if anything.
+    fn missing_conf(&self, provider: &Provider) -> Option<Failure> {
+        let given = |key: &str| self.conf.iter().any(|(name, _)| name == key);
+        let (key, what, _) = provider.conf().find(|(key, _, is_needed)| *is_needed && !given(key))?;
+        let message = format!("{} needs `{key}`: {what}; nothing was changed", provider.title());
+        let again = format!("hookstead sources add {} .. --conf {key}=VALUE", self.name);
+        Some(Failure::new(Exit::Refused, "no-conf", message).fix(again))
+    }
+
+    fn conf(&self) -> Option<Value> {
+        let values = self.conf.iter().map(|(key, value)| (key.clone(), Value::from(value.as_str())));
+        (!self.conf.is_empty()).then(|| Value::Table(values.collect()))
+    }
+}
+
+fn conf_value(text: &str) -> Result<(String, String), &'static str> {
+    let (key, value) = text.split_once('=').ok_or("write KEY=VALUE")?;
+    Ok((key.to_owned(), value.to_owned()))
 }
 
 /// Changes the file and has the running server take it over.
@@ -125,6 +151,7 @@ fn add<'a>(args: &'a Add, provider: &'a Provider, config: Config) -> Result<Docu
         Some(("provider", Value::from(provider.name()))),
         reference.entry.as_ref().map(|entry| ("secret", written(entry))),
         args.identity.as_deref().map(|rule| ("identity", Value::from(rule))),
+        args.conf().map(|conf| ("conf", conf)),
     ];
     let keys: Vec<_> = keys.into_iter().flatten().collect();
     let path = file.path().display().to_string();
@@ -194,6 +221,10 @@ fn print(added: &Document<'_>, provider: &Provider) -> Result<()> {
 /// The provider's steps, with those that are done.
 fn connect(added: &Document<'_>, provider: &Provider) -> String {
     let [secret, source, address] = providers::steps_at(provider, &added.address);
-    let done = if added.is_shared { " (done)" } else { "" };
+    let done = match (added.is_shared, &added.generated) {
+        (true, _) => " (done)",
+        (false, Some(_)) => " (made; it has still to be entered there)",
+        (false, None) => "",
+    };
     format!("1. {secret}{done}\n2. {source} (done)\n3. {address}")
 }
