@@ -390,6 +390,7 @@ mod tests {
     async fn a_good_key_gets_a_place_while_all_are_taken_by_missing_ones() {
         let mut scene = Scene::new();
         for index in 0..KEY_PLACES_MAX {
+            scene.now += Duration::from_millis(1);
             scene.ask(&format!("made-up-{index}"));
             scene.fetch(|| Err(Failed::Missing));
         }

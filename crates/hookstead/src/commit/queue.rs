@@ -1,9 +1,9 @@
 //! The queue to the committer: two bounded lanes, so that neither accepting nor the other work can starve.
 
 use std::collections::VecDeque;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use hookstead_core::{Timestamp, Write};
+use hookstead_core::Write;
 
 use super::pace::Pace;
 use super::pending::Promise;
@@ -76,7 +76,7 @@ pub(super) struct Queue {
 
 impl Queue {
     pub(super) fn new(limits: CommitLimits) -> Self {
-        Self { accepts: Lane::default(), rest: Lane::default(), limits, pace: Pace::default() }
+        Self { accepts: Lane::default(), rest: Lane::default(), limits, pace: Pace::new(Instant::now()) }
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -84,7 +84,7 @@ impl Queue {
     }
 
     /// Queues an entry, or gives it back if its lane is full, or too slow for an event.
-    pub(super) fn push(&mut self, name: LaneName, entry: Entry, now: Timestamp) -> Result<(), Entry> {
+    pub(super) fn push(&mut self, name: LaneName, entry: Entry, now: Instant) -> Result<(), Entry> {
         let limits = self.limits;
         // What is not an event is owed already: it waits for as long as it takes.
         if name == LaneName::Accepts && self.expected_wait(now) > limits.wait_max {
@@ -114,7 +114,7 @@ impl Queue {
     }
 
     /// How long it would take until an event that comes now is durable.
-    fn expected_wait(&self, now: Timestamp) -> Duration {
+    fn expected_wait(&self, now: Instant) -> Duration {
         let (lane, limits) = (&self.accepts, &self.limits);
         let by_entries = lane.entries.len() / limits.batch_entries_max.max(1);
         let by_bytes = lane.bytes / limits.batch_bytes_max.max(1);
@@ -122,13 +122,13 @@ impl Queue {
     }
 
     /// Notes that a batch taken at `taken_at` was committed, or was not.
-    pub(super) fn batch_ended(&mut self, taken_at: Timestamp, now: Timestamp) {
+    pub(super) fn batch_ended(&mut self, taken_at: Instant, now: Instant) {
         self.pace.end(taken_at, now);
     }
 
     /// Takes the next batch: never empty unless the queue is, each lane in its own order but for claims: they come last,
     /// where they find also what the events before them have just made.
-    pub(super) fn take_batch(&mut self, now: Timestamp) -> Vec<Entry> {
+    pub(super) fn take_batch(&mut self, now: Instant) -> Vec<Entry> {
         self.pace.begin(now);
         let mut batch = Batch { entries: Vec::new(), bytes: 0, effects: 0, limits: self.limits };
         let reserved = self.rest.entries.len().min(self.limits.batch_entries_max / REST_SHARE);
@@ -193,8 +193,6 @@ mod tests {
         Claim, DeliveryId, DestinationNumber, Effect, EventId, LeaseToken, Settle, Sweep, Verdict,
     };
 
-    const NOW: Timestamp = Timestamp::from_secs(1);
-
     fn sweep(max: u32) -> Entry {
         Entry { write: Write::Sweep(Sweep { retention: Vec::new(), max }), answer: pending().0 }
     }
@@ -206,15 +204,15 @@ mod tests {
     }
 
     fn push(queue: &mut Queue, lane: LaneName, count: u32) {
-        (0..count).for_each(|n| assert!(queue.push(lane, sweep(n), NOW).is_ok()));
+        (0..count).for_each(|n| assert!(queue.push(lane, sweep(n), Instant::now()).is_ok()));
     }
 
     #[test]
     fn a_full_lane_refuses_and_leaves_the_other_alone() {
         let mut queue = queue(2);
         push(&mut queue, LaneName::Accepts, 2);
-        assert!(queue.push(LaneName::Accepts, sweep(9), NOW).is_err());
-        assert!(queue.push(LaneName::Rest, sweep(9), NOW).is_ok());
+        assert!(queue.push(LaneName::Accepts, sweep(9), Instant::now()).is_err());
+        assert!(queue.push(LaneName::Rest, sweep(9), Instant::now()).is_ok());
     }
 
     #[test]
@@ -222,11 +220,11 @@ mod tests {
         let mut full = queue(100);
         push(&mut full, LaneName::Accepts, 50);
         push(&mut full, LaneName::Rest, 50);
-        assert_eq!(full.take_batch(NOW).len(), 8);
+        assert_eq!(full.take_batch(Instant::now()).len(), 8);
         assert_eq!((full.rest.entries.len(), full.accepts.entries.len()), (48, 44));
         let mut quiet = queue(100);
         push(&mut quiet, LaneName::Rest, 6);
-        assert_eq!(quiet.take_batch(NOW).len(), 6);
+        assert_eq!(quiet.take_batch(Instant::now()).len(), 6);
         assert!(quiet.is_empty());
     }
 
@@ -236,7 +234,7 @@ mod tests {
         push(&mut queue, LaneName::Rest, 20);
         let mut seen = Vec::new();
         while !queue.is_empty() {
-            seen.extend(queue.take_batch(NOW).into_iter().map(|entry| match entry.write {
+            seen.extend(queue.take_batch(Instant::now()).into_iter().map(|entry| match entry.write {
                 Write::Sweep(sweep) => sweep.max,
                 _ => unreachable!("only sweeps were queued"),
             }));
@@ -252,15 +250,15 @@ mod tests {
             let claim = Claim { destination: DestinationNumber(destination), max: 1, lease_for };
             Entry { write: Write::Claim(claim), answer: pending().0 }
         };
-        assert!(queue.push(LaneName::Rest, claim(1), NOW).is_ok());
+        assert!(queue.push(LaneName::Rest, claim(1), Instant::now()).is_ok());
         push(&mut queue, LaneName::Rest, 1);
-        assert!(queue.push(LaneName::Rest, claim(2), NOW).is_ok());
+        assert!(queue.push(LaneName::Rest, claim(2), Instant::now()).is_ok());
         push(&mut queue, LaneName::Accepts, 2);
         let destination = |entry: Entry| match entry.write {
             Write::Claim(claim) => Some(claim.destination.0),
             _ => None,
         };
-        let seen: Vec<_> = queue.take_batch(NOW).into_iter().map(destination).collect();
+        let seen: Vec<_> = queue.take_batch(Instant::now()).into_iter().map(destination).collect();
         assert_eq!(seen, [None, None, None, Some(1), Some(2)]);
     }
 
@@ -279,27 +277,28 @@ mod tests {
             Entry { write: Write::Settle(Box::new(settle)), answer: pending().0 }
         };
         for _ in 0..EFFECTS_MAX + 1 {
-            assert!(queue.push(LaneName::Rest, settle(), NOW).is_ok());
+            assert!(queue.push(LaneName::Rest, settle(), Instant::now()).is_ok());
         }
         push(&mut queue, LaneName::Rest, 1);
         push(&mut queue, LaneName::Accepts, 10);
-        assert_eq!(queue.take_batch(NOW).len(), EFFECTS_MAX + 10, "the other lane does not wait");
-        assert_eq!(queue.take_batch(NOW).len(), 2);
+        assert_eq!(queue.take_batch(Instant::now()).len(), EFFECTS_MAX + 10, "the other lane does not wait");
+        assert_eq!(queue.take_batch(Instant::now()).len(), 2);
         assert!(queue.is_empty());
     }
 
     #[test]
     fn events_are_refused_that_would_wait_too_long_and_taken_again_when_the_store_is_idle() {
+        let start = Instant::now();
         let mut queue = queue(100);
         push(&mut queue, LaneName::Accepts, 1);
-        queue.take_batch(NOW);
+        queue.take_batch(start);
         push(&mut queue, LaneName::Accepts, 8);
-        let late = NOW.plus(Duration::from_millis(2_500));
+        let late = start + Duration::from_millis(2_500);
         assert!(queue.push(LaneName::Accepts, sweep(9), late).is_err(), "two batches of 2.5 s");
         assert!(queue.push(LaneName::Rest, sweep(9), late).is_ok());
-        queue.batch_ended(NOW, late);
+        queue.batch_ended(start, late);
         queue.take_batch(late);
-        queue.batch_ended(late, late.plus(Duration::from_secs(9)));
+        queue.batch_ended(late, late + Duration::from_secs(9));
         queue.drain();
         assert!(queue.push(LaneName::Accepts, sweep(9), late).is_ok());
     }

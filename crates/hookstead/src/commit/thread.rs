@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use hookstead_core::{Clock, Store, StoreError, Timestamp, Write, Written};
 use tokio::sync::watch;
@@ -93,7 +93,7 @@ impl Committer {
         self.shared.check_not_applying()?;
         let (answer, pending) = pending();
         let entry = Entry { write, answer };
-        let now = self.shared.clock.now();
+        let now = Instant::now();
         let idle = {
             let mut state = self.shared.state();
             if let Some(unavailable) = state.unavailable() {
@@ -113,7 +113,7 @@ impl Committer {
     pub(crate) fn submit_all(&self, lane: LaneName, writes: Vec<Write>) -> Result<Vec<Pending>, Unavailable> {
         self.shared.check_not_applying()?;
         let mut pendings = Vec::with_capacity(writes.len());
-        let now = self.shared.clock.now();
+        let now = Instant::now();
         let idle = {
             let mut state = self.shared.state();
             if let Some(unavailable) = state.unavailable() {
@@ -184,7 +184,7 @@ impl State {
 /// What a committer thread does next.
 enum Task {
     /// This batch, taken at this time.
-    Commit(Vec<Entry>, Timestamp),
+    Commit(Vec<Entry>, Instant),
     Probe,
     End,
 }
@@ -211,14 +211,14 @@ impl Shared {
     }
 
     /// Waits for the next task. `done` is when the batch was taken that this thread has just committed.
-    fn next_task(&self, done: Option<Timestamp>) -> Task {
+    fn next_task(&self, done: Option<Instant>) -> Task {
         let mut state = self.state();
         if let Some(taken_at) = done {
-            state.queue.batch_ended(taken_at, self.clock.now());
+            state.queue.batch_ended(taken_at, Instant::now());
         }
         loop {
             if !state.queue.is_empty() {
-                let now = self.clock.now();
+                let now = Instant::now();
                 return Task::Commit(state.queue.take_batch(now), now);
             }
             if state.closing {

@@ -5,19 +5,20 @@ use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use hookstead_server::config::VARIABLES;
 use serde::Deserialize;
 use tokio::io::{AsyncBufReadExt, BufReader};
-use tokio::process::{Child, Command};
+use tokio::process::ChildStdout;
 use tokio::time::timeout;
 use toml::Value;
 
 use crate::config_text::with_table;
 use crate::failure::{Exit, Failure};
+use crate::output;
 
 /// A server on loopback is ready within tens of milliseconds; a disk that is busy may need seconds.
 const READY_WITHIN: Duration = Duration::from_secs(30);
@@ -99,7 +100,7 @@ secret = { file = "stripe.secret" }
 
 /// A running server. It ends when the demo does, however that ends: its stdin is the demo's to hold.
 pub(super) struct Server {
-    child: Child,
+    process: Process,
     /// What it said of itself when it was ready.
     pub(super) ready: Ready,
     /// How long it took from the start of the process until it was ready.
@@ -119,22 +120,43 @@ impl Server {
     /// Starts a server on the stage and waits until it listens.
     pub(super) async fn start(stage: &Stage) -> Result<Self> {
         let begun = Instant::now();
-        let mut child = command(stage)?.spawn().context("start the server")?;
-        let stdout = child.stdout.take().context("the server's stdout is not piped")?;
+        let mut process = Process(command(stage)?.spawn().context("start the server")?);
+        let stdout = process.0.stdout.take().context("the server's stdout is not piped")?;
+        let stdout = ChildStdout::from_std(stdout).context("read the server's stdout")?;
         let mut line = String::new();
         let read = timeout(READY_WITHIN, BufReader::new(stdout).read_line(&mut line)).await;
         match read {
             Ok(Ok(length)) if length > 0 => {
                 let ready = serde_json::from_str(&line).context("read the server's first line")?;
-                Ok(Self { child, ready, took: begun.elapsed() })
+                Ok(Self { process, ready, took: begun.elapsed() })
             }
             _ => Err(not_ready(stage).into()),
         }
     }
 
-    /// SIGKILL: the process gets no chance to write anything down.
-    pub(super) async fn kill(mut self) -> Result<()> {
-        self.child.kill().await.context("kill the server")
+    /// SIGKILL: the process gets no chance to write anything down. When this returns it is gone.
+    pub(super) fn kill(mut self) -> Result<()> {
+        self.process.end().context("kill the server")
+    }
+}
+
+/// The server's process. Dropped, it is gone: only then can its folder be removed, since nobody writes into it any more.
+struct Process(Child);
+
+impl Process {
+    fn end(&mut self) -> std::io::Result<()> {
+        self.0.kill()?;
+        self.0.wait()?;
+        Ok(())
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        if let Err(error) = self.end() {
+            // Where stderr is gone too there is nobody left to tell.
+            drop(output::talk(format_args!("the demo's server could not be ended: {error}")));
+        }
     }
 }
 
@@ -150,8 +172,7 @@ fn command(stage: &Stage) -> Result<Command> {
         .current_dir(stage.path())
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
-        .stderr(log)
-        .kill_on_drop(true);
+        .stderr(log);
     // What the person has set is for their own server: the demo must not touch its store.
     for (variable, _) in VARIABLES {
         command.env_remove(variable);

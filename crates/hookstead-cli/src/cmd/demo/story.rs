@@ -34,7 +34,7 @@ pub(super) async fn tell(telling: &Telling) -> Result<()> {
     remember(telling, &server, &cast, &event).await?;
     telling.pause()?;
     deliver(telling, &stage, &server, &cast).await?;
-    server.kill().await?;
+    server.kill()?;
     stage.clear()?;
     telling.close(begun.elapsed())
 }
@@ -121,7 +121,7 @@ async fn receive(telling: &Telling, server: &Server, cast: &Cast) -> Result<Stri
 async fn crash(telling: &Telling, stage: &Stage, server: Server) -> Result<Server> {
     let begun = Instant::now();
     let pid = server.ready.pid;
-    server.kill().await?;
+    server.kill()?;
     telling.step(&Step {
         step: "kill",
         title: "kill -9: no chance to save anything",
