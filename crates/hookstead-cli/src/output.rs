@@ -188,6 +188,11 @@ pub(crate) fn grouped(count: u64) -> String {
     text
 }
 
+/// So many of something, with its noun: `1 event`, `1 842 events`.
+pub(crate) fn counted(count: u64, one: &str, many: &str) -> String {
+    format!("{} {}", grouped(count), if count == 1 { one } else { many })
+}
+
 /// A length for a narrow column: `812 B`, `1.8 kB`, `4.0 MB`.
 pub(crate) fn size(bytes: u64) -> String {
     const UNITS: [(u64, &str); 3] = [(1_000_000_000, "GB"), (1_000_000, "MB"), (1_000, "kB")];

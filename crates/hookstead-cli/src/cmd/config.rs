@@ -197,7 +197,7 @@ fn check_json(loaded: Result<Config>) -> Result<()> {
     let count = problems.len();
     let (sources, destinations) = (Vec::new(), Vec::new());
     output::json(&Document { ok: false, file: errors.file(), sources, destinations, problems })?;
-    Err(Failure::new(Exit::Refused, "config", format!("{count} problems")).into())
+    Err(Failure::new(Exit::Refused, "config", output::counted(count as u64, "problem", "problems")).into())
 }
 
 impl<'a> From<&'a ConfigProblem> for Problem<'a> {

@@ -163,7 +163,11 @@ pub(super) fn print(redelivery: &RedeliveryView) -> Result<()> {
     output::fact("to", &redelivery.to)?;
     output::fact(
         "made",
-        format_args!("{} deliveries, {} events passed over", redelivery.made, redelivery.skipped),
+        format_args!(
+            "{}, {} passed over",
+            output::counted(redelivery.made, "delivery", "deliveries"),
+            output::counted(redelivery.skipped, "event", "events")
+        ),
     )?;
     if redelivery.state == RedeliveryState::Running.as_str() {
         output::fact(

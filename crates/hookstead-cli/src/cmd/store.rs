@@ -10,7 +10,7 @@ use hookstead_store::{OpenError, OpenOptions};
 use serde::Serialize;
 
 use crate::failure::{Exit, Failure};
-use crate::output::{self, GOOD, grouped};
+use crate::output::{self, GOOD, counted, grouped};
 use crate::place::PlaceArgs;
 use crate::reader;
 use crate::running::Running;
@@ -145,11 +145,9 @@ fn document<'a>(report: &'a CheckReport, url: &'a str) -> Document<'a> {
 
 fn print(report: &CheckReport, url: &str) -> Result<()> {
     output::labelled("store", url)?;
-    let (events, bodies) = (grouped(report.events), grouped(report.bodies));
-    output::labelled(
-        "checked",
-        format_args!("{events} events, {bodies} bodies compared with their digests"),
-    )?;
+    let events = counted(report.events, "event", "events");
+    let bodies = counted(report.bodies, "body", "bodies");
+    output::labelled("checked", format_args!("{events}, {bodies} compared with the stored digests"))?;
     if report.problem_count == 0 {
         return output::labelled("result", format_args!("{GOOD}everything is as it was stored{GOOD:#}"));
     }
@@ -164,7 +162,7 @@ fn print(report: &CheckReport, url: &str) -> Result<()> {
 fn verdict(report: &CheckReport) -> Result<()> {
     match report.problem_count {
         0 => Ok(()),
-        count => Err(Failure::new(Exit::Failed, "damaged", format!("{} problems in the store", grouped(count)))
+        count => Err(Failure::new(Exit::Failed, "damaged", format!("{} in the store", counted(count, "problem", "problems")))
             .fix("keep the file for an analysis, and restore the named events from a backup or from their providers")
             .into()),
     }

@@ -209,7 +209,7 @@ fn a_backup_without_a_server_and_its_refusals_name_the_fix() {
     server.kill9();
     let made = project.run(&["store", "backup", "made"]);
     assert_eq!(made.exit_code, Some(0), "{made:?}");
-    assert!(made.stdout.contains("1 events in 1 files"), "{made:?}");
+    assert!(made.stdout.contains("1 event in 1 file"), "{made:?}");
     let sums = std::process::Command::new("sha256sum")
         .args(["--quiet", "-c", "SHA256SUMS"])
         .current_dir(project.data().join("made"))

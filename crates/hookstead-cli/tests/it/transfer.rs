@@ -366,7 +366,7 @@ fn check_named_damage(project: &Project) {
         lines(&printed.stdout).iter().map(|line| line["provider_event_id"].clone()).collect();
     assert_eq!(ids, ["three"], "{printed:?}");
     assert!(
-        printed.stderr.contains("conf:two: ") && printed.stderr.contains("1 damaged events"),
+        printed.stderr.contains("conf:two: ") && printed.stderr.contains("1 damaged event"),
         "{printed:?}"
     );
     let file = path(project, "named.jsonl");

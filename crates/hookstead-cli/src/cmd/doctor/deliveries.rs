@@ -60,7 +60,7 @@ pub(super) fn waiting_for_people(stats: &StatsView) -> Vec<Finding> {
         0 => Finding::good(DEAD, "none"),
         count => Finding::warning(
             DEAD,
-            format!("{} deliveries are dead", output::grouped(count)),
+            output::counted(count, "dead delivery", "dead deliveries"),
             "see why: hookstead deliveries list --state dead; after the fix: hookstead deliveries redeliver ID",
         ),
     };
@@ -68,7 +68,7 @@ pub(super) fn waiting_for_people(stats: &StatsView) -> Vec<Finding> {
         0 => Finding::good(CONFLICTS, "none"),
         count => Finding::warning(
             CONFLICTS,
-            format!("{} conflicts are undecided", output::grouped(count)),
+            output::counted(count, "undecided conflict", "undecided conflicts"),
             "the first event of each stands; look at them: GET /v1/conflicts of the admin listener",
         ),
     };

@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use super::SELECTOR;
 use crate::failure::{Exit, Failure};
-use crate::output::{self, grouped, printable};
+use crate::output::{self, counted, grouped, printable};
 use crate::reader::{ExportQuery, Reader, WhereArgs};
 use crate::refusal::DAMAGED;
 use target::Target;
@@ -164,7 +164,7 @@ fn tell(args: &Export, summary: &Summary) -> Result<()> {
         0 => String::new(),
         count => format!(", {} of them without a body: retention erased it", grouped(count)),
     };
-    let events = format!("{} events{erased}", grouped(summary.events));
+    let events = format!("{}{erased}", counted(summary.events, "event", "events"));
     match &args.output {
         None => output::talk(format_args!("exported {events}"))?,
         Some(_) if args.json => output::json(summary)?,
@@ -182,7 +182,8 @@ fn tell(args: &Export, summary: &Summary) -> Result<()> {
     for damaged in &summary.damaged {
         output::talk_labelled("damaged", printable(damaged))?;
     }
-    let message = format!("{} damaged events were left out", grouped(summary.damaged_count));
+    let message =
+        format!("{} left out", counted(summary.damaged_count, "damaged event was", "damaged events were"));
     Err(Failure::new(Exit::Partly, DAMAGED, message)
         .fix("see what is wrong with the store:   hookstead store check")
         .into())

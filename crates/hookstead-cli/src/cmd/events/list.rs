@@ -111,10 +111,8 @@ pub(in crate::cmd) fn state(event: &EventView) -> String {
     for (count, one, many) in
         [(event.duplicates, "duplicate", "duplicates"), (u64::from(event.conflicts), "conflict", "conflicts")]
     {
-        match count {
-            0 => {}
-            1 => parts.push(format!("1 {one}")),
-            count => parts.push(format!("{count} {many}")),
+        if count > 0 {
+            parts.push(output::counted(count, one, many));
         }
     }
     parts.join(" · ")

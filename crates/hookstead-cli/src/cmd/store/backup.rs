@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::progress::Progress;
 use crate::failure::{Exit, Failure};
-use crate::output::{self, GOOD, grouped};
+use crate::output::{self, GOOD, counted};
 use crate::place::PlaceArgs;
 use crate::reader;
 use crate::sample::now;
@@ -154,7 +154,7 @@ fn tell(report: &BackupReport, url: &str, folder: &Path, json: bool, done: &str)
         count => Err(Failure::new(
             Exit::Partly,
             "damaged",
-            format!("the store was {done} with {} problems in it, as it was", grouped(count)),
+            format!("the store was {done} with {} in it, as it was", counted(count, "problem", "problems")),
         )
         .fix("see which events they concern: hookstead store check")
         .into()),
@@ -164,9 +164,10 @@ fn tell(report: &BackupReport, url: &str, folder: &Path, json: bool, done: &str)
 fn print(report: &BackupReport, url: &str, folder: &Path, done: &str) -> Result<()> {
     output::labelled("store", url)?;
     output::labelled("backup", format_args!("{}, begun {}", folder.display(), report.begun_at))?;
-    let (events, files) = (grouped(report.check.events), grouped(report.files));
+    let (events, files) =
+        (counted(report.check.events, "event", "events"), counted(report.files, "file", "files"));
     let size = output::size(report.bytes);
-    output::labelled(done_label(done), format_args!("{events} events in {files} files, {size}"))?;
+    output::labelled(done_label(done), format_args!("{events} in {files}, {size}"))?;
     if let Some(schema) = report.older_schema {
         output::labelled(
             "schema",

@@ -119,5 +119,5 @@ fn b165_a_dead_letter_shows_with_its_number_and_its_time() {
     assert_eq!(deliveries.len(), 1, "{listed}");
     assert!(text(&deliveries[0]["ended_at"]) >= text(&deliveries[0]["made_at"]), "{listed}");
     let told = stage.run(&["doctor"]);
-    assert!(told.stdout.contains("1 deliveries are dead"), "{told:?}");
+    assert!(told.stdout.contains("1 dead delivery"), "{told:?}");
 }

@@ -7,7 +7,7 @@ use hookstead_server::api::view::{ImportView, ImportedLine};
 use serde::Serialize;
 
 use crate::failure::{Exit, Failure};
-use crate::output::{self, grouped, printable};
+use crate::output::{self, counted, grouped, printable};
 
 /// The most problems that are named; the others are counted.
 const PROBLEMS_MAX: usize = 1_000;
@@ -94,7 +94,7 @@ impl Tally {
             return Ok(());
         }
         let exit = if bad == self.lines { Exit::Refused } else { Exit::Partly };
-        let message = format!("{} of {} lines were not taken over", grouped(bad), grouped(self.lines));
+        let message = format!("{} of {} not taken over", grouped(bad), counted(self.lines, "line", "lines"));
         Err(Failure::new(exit, "not-imported", message)
             .fix("every other line is durable; importing the file again is safe")
             .into())
