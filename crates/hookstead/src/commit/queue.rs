@@ -203,38 +203,41 @@ mod tests {
         Queue::new(limits)
     }
 
-    fn push(queue: &mut Queue, lane: LaneName, count: u32) {
-        (0..count).for_each(|n| assert!(queue.push(lane, sweep(n), Instant::now()).is_ok()));
+    fn push(queue: &mut Queue, lane: LaneName, count: u32, now: Instant) {
+        (0..count).for_each(|n| assert!(queue.push(lane, sweep(n), now).is_ok()));
     }
 
     #[test]
     fn a_full_lane_refuses_and_leaves_the_other_alone() {
+        let start = Instant::now();
         let mut queue = queue(2);
-        push(&mut queue, LaneName::Accepts, 2);
-        assert!(queue.push(LaneName::Accepts, sweep(9), Instant::now()).is_err());
-        assert!(queue.push(LaneName::Rest, sweep(9), Instant::now()).is_ok());
+        push(&mut queue, LaneName::Accepts, 2, start);
+        assert!(queue.push(LaneName::Accepts, sweep(9), start).is_err());
+        assert!(queue.push(LaneName::Rest, sweep(9), start).is_ok());
     }
 
     #[test]
     fn the_rest_keeps_its_share_under_load_and_takes_what_is_left() {
+        let start = Instant::now();
         let mut full = queue(100);
-        push(&mut full, LaneName::Accepts, 50);
-        push(&mut full, LaneName::Rest, 50);
-        assert_eq!(full.take_batch(Instant::now()).len(), 8);
+        push(&mut full, LaneName::Accepts, 50, start);
+        push(&mut full, LaneName::Rest, 50, start);
+        assert_eq!(full.take_batch(start).len(), 8);
         assert_eq!((full.rest.entries.len(), full.accepts.entries.len()), (48, 44));
         let mut quiet = queue(100);
-        push(&mut quiet, LaneName::Rest, 6);
-        assert_eq!(quiet.take_batch(Instant::now()).len(), 6);
+        push(&mut quiet, LaneName::Rest, 6, start);
+        assert_eq!(quiet.take_batch(start).len(), 6);
         assert!(quiet.is_empty());
     }
 
     #[test]
     fn lanes_keep_their_order() {
+        let start = Instant::now();
         let mut queue = queue(100);
-        push(&mut queue, LaneName::Rest, 20);
+        push(&mut queue, LaneName::Rest, 20, start);
         let mut seen = Vec::new();
         while !queue.is_empty() {
-            seen.extend(queue.take_batch(Instant::now()).into_iter().map(|entry| match entry.write {
+            seen.extend(queue.take_batch(start).into_iter().map(|entry| match entry.write {
                 Write::Sweep(sweep) => sweep.max,
                 _ => unreachable!("only sweeps were queued"),
             }));
@@ -244,26 +247,28 @@ mod tests {
 
     #[test]
     fn claims_come_behind_the_events_of_their_batch() {
+        let start = Instant::now();
         let mut queue = queue(100);
         let claim = |destination| {
             let lease_for = Duration::from_secs(1);
             let claim = Claim { destination: DestinationNumber(destination), max: 1, lease_for };
             Entry { write: Write::Claim(claim), answer: pending().0 }
         };
-        assert!(queue.push(LaneName::Rest, claim(1), Instant::now()).is_ok());
-        push(&mut queue, LaneName::Rest, 1);
-        assert!(queue.push(LaneName::Rest, claim(2), Instant::now()).is_ok());
-        push(&mut queue, LaneName::Accepts, 2);
+        assert!(queue.push(LaneName::Rest, claim(1), start).is_ok());
+        push(&mut queue, LaneName::Rest, 1, start);
+        assert!(queue.push(LaneName::Rest, claim(2), start).is_ok());
+        push(&mut queue, LaneName::Accepts, 2, start);
         let destination = |entry: Entry| match entry.write {
             Write::Claim(claim) => Some(claim.destination.0),
             _ => None,
         };
-        let seen: Vec<_> = queue.take_batch(Instant::now()).into_iter().map(destination).collect();
+        let seen: Vec<_> = queue.take_batch(start).into_iter().map(destination).collect();
         assert_eq!(seen, [None, None, None, Some(1), Some(2)]);
     }
 
     #[test]
     fn no_more_effects_share_a_commit_than_the_maximum() {
+        let start = Instant::now();
         let limits = CommitLimits { batch_entries_max: 512, ..CommitLimits::default() };
         let mut queue = Queue::new(limits);
         let settle = || {
@@ -277,12 +282,12 @@ mod tests {
             Entry { write: Write::Settle(Box::new(settle)), answer: pending().0 }
         };
         for _ in 0..EFFECTS_MAX + 1 {
-            assert!(queue.push(LaneName::Rest, settle(), Instant::now()).is_ok());
+            assert!(queue.push(LaneName::Rest, settle(), start).is_ok());
         }
-        push(&mut queue, LaneName::Rest, 1);
-        push(&mut queue, LaneName::Accepts, 10);
-        assert_eq!(queue.take_batch(Instant::now()).len(), EFFECTS_MAX + 10, "the other lane does not wait");
-        assert_eq!(queue.take_batch(Instant::now()).len(), 2);
+        push(&mut queue, LaneName::Rest, 1, start);
+        push(&mut queue, LaneName::Accepts, 10, start);
+        assert_eq!(queue.take_batch(start).len(), EFFECTS_MAX + 10, "the other lane does not wait");
+        assert_eq!(queue.take_batch(start).len(), 2);
         assert!(queue.is_empty());
     }
 
@@ -290,9 +295,9 @@ mod tests {
     fn events_are_refused_that_would_wait_too_long_and_taken_again_when_the_store_is_idle() {
         let start = Instant::now();
         let mut queue = queue(100);
-        push(&mut queue, LaneName::Accepts, 1);
+        push(&mut queue, LaneName::Accepts, 1, start);
         queue.take_batch(start);
-        push(&mut queue, LaneName::Accepts, 8);
+        push(&mut queue, LaneName::Accepts, 8, start);
         let late = start + Duration::from_millis(2_500);
         assert!(queue.push(LaneName::Accepts, sweep(9), late).is_err(), "two batches of 2.5 s");
         assert!(queue.push(LaneName::Rest, sweep(9), late).is_ok());

@@ -1,8 +1,11 @@
 //! The committer over a store that does as it is told.
 
 use std::collections::VecDeque;
+use std::pin::Pin;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
+use std::task::{Context, Wake, Waker};
+use std::time::Duration;
 
 use hookstead_core::{
     Attempt, Body, BodySelector, ChangeMark, CheckProgress, CheckReport, Conflict, ConflictFilter, Delivery,
@@ -55,7 +58,7 @@ struct Scripted {
 }
 
 struct Bench {
-    committer: Committer,
+    committer: Arc<Committer>,
     store: Arc<Scripted>,
     began: Receiver<usize>,
     steps: Sender<Step>,
@@ -72,7 +75,11 @@ fn bench(limits: CommitLimits) -> Bench {
     });
     let clock = Arc::new(ManualClock::new(Timestamp::from_secs(1)));
     let committer = Committer::start(store.clone(), clock, limits, Arc::default()).unwrap();
-    Bench { committer, store, began, steps }
+    Bench { committer: Arc::new(committer), store, began, steps }
+}
+
+fn sweep(max: u32) -> Write {
+    Write::Sweep(Sweep { retention: Vec::new(), max })
 }
 
 impl Bench {
@@ -81,7 +88,7 @@ impl Bench {
     }
 
     fn try_submit(&self, max: u32) -> Result<Pending, Unavailable> {
-        self.committer.submit(LaneName::Accepts, Write::Sweep(Sweep { retention: Vec::new(), max }))
+        self.committer.submit(LaneName::Accepts, sweep(max))
     }
 
     /// A batch of one that is inside the store, so that whatever is submitted now shares the next batch.
@@ -89,6 +96,19 @@ impl Bench {
         let pending = self.submit(0);
         assert_eq!(self.began.recv().unwrap(), 1);
         pending
+    }
+
+    /// In the lane that never refuses because of a wait.
+    fn submit_rest(&self, max: u32) -> Pending {
+        self.committer.submit(LaneName::Rest, sweep(max)).unwrap()
+    }
+
+    /// Has an event submitted the moment that `pending` is answered, by the committer's own thread; what came of it.
+    fn submit_when_answered(&self, pending: &mut Pending) -> Receiver<Result<Pending, Unavailable>> {
+        let (tried, trial) = channel();
+        let waker = Waker::from(Arc::new(SubmitNext { committer: self.committer.clone(), tried }));
+        assert!(Pin::new(pending).poll(&mut Context::from_waker(&waker)).is_pending());
+        trial
     }
 
     fn step(&self, step: Step) {
@@ -99,6 +119,17 @@ impl Bench {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let mut health = self.committer.health();
         runtime.block_on(health.wait_for(wanted)).unwrap();
+    }
+}
+
+struct SubmitNext {
+    committer: Arc<Committer>,
+    tried: Sender<Result<Pending, Unavailable>>,
+}
+
+impl Wake for SubmitNext {
+    fn wake(self: Arc<Self>) {
+        self.tried.send(self.committer.submit(LaneName::Accepts, sweep(0))).unwrap();
     }
 }
 
@@ -201,6 +232,31 @@ fn a_full_queue_refuses_at_once() {
     bench.step(Step::Commit);
     assert!(held.wait().is_ok());
     assert!(waiting.into_iter().all(|pending| pending.wait().is_ok()));
+}
+
+/// Whoever is answered after a slow commit sends the next write at once: every commit is too slow for a wait of zero.
+#[test]
+fn an_answer_is_given_when_the_store_is_idle_again_however_slow_its_commit_was() {
+    use Step::{Commit, Fail};
+    for (step, alone, stored) in [
+        (Commit, &[][..], true),
+        (Fail(Failure::Full), &[], false),
+        (Fail(Failure::Backend), &[Commit, Commit], true),
+        (Fail(Failure::Backend), &[Commit, Fail(Failure::Full)], false),
+    ] {
+        let bench = bench(CommitLimits { wait_max: Duration::ZERO, ..CommitLimits::default() });
+        let held = bench.hold_one();
+        assert_eq!(bench.try_submit(9).err(), Some(Unavailable::Overloaded), "it is not idle yet");
+        let mut batch: Vec<_> = (1..=2).map(|max| bench.submit_rest(max)).collect();
+        let next = bench.submit_when_answered(&mut batch[1]);
+        bench.step(Commit);
+        assert!(held.wait().is_ok());
+        bench.step(step);
+        alone.iter().for_each(|step| bench.step(*step));
+        bench.step(Commit);
+        assert!(next.recv().unwrap().unwrap().wait().is_ok());
+        assert_eq!(batch.remove(1).wait().is_ok(), stored);
+    }
 }
 
 #[test]

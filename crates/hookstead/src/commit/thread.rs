@@ -11,7 +11,7 @@ use tokio::sync::watch;
 
 use super::health::Health;
 use super::news::{News, tell};
-use super::pending::{Pending, pending};
+use super::pending::{Pending, Promise, pending};
 use super::queue::{CommitLimits, Entry, LaneName, Queue};
 use super::wake::Wakes;
 use crate::error::Unavailable;
@@ -197,25 +197,17 @@ impl Shared {
 
     fn run(&self) {
         let _on_panic = PoisonOnPanic(self);
-        let mut taken_at = None;
         loop {
-            match self.next_task(taken_at.take()) {
-                Task::Commit(batch, at) => {
-                    self.commit(batch);
-                    taken_at = Some(at);
-                }
+            match self.next_task() {
+                Task::Commit(batch, taken_at) => self.commit(batch, taken_at),
                 Task::Probe => self.probe(),
                 Task::End => return,
             }
         }
     }
 
-    /// Waits for the next task. `done` is when the batch was taken that this thread has just committed.
-    fn next_task(&self, done: Option<Instant>) -> Task {
+    fn next_task(&self) -> Task {
         let mut state = self.state();
-        if let Some(taken_at) = done {
-            state.queue.batch_ended(taken_at, Instant::now());
-        }
         loop {
             if !state.queue.is_empty() {
                 let now = Instant::now();
@@ -240,29 +232,45 @@ impl Shared {
         }
     }
 
-    fn commit(&self, batch: Vec<Entry>) {
+    /// The batch ends before its answers go out: whoever is answered may send the next write at once, and it shall not
+    /// be refused for the sake of a commit that is over.
+    fn commit(&self, batch: Vec<Entry>, taken_at: Instant) {
         let (writes, answers): (Vec<_>, Vec<_>) =
             batch.into_iter().map(|entry| (entry.write, entry.answer)).unzip();
         let mut wakes = Wakes::default();
         match self.apply(&writes) {
             Ok(written) => {
+                self.batch_ended(taken_at);
                 for (answer, written) in answers.into_iter().zip(written) {
                     answer.give(Ok(written), &mut wakes);
                 }
             }
             Err(error) if error.may_be_one_write() && writes.len() > 1 => {
                 tracing::warn!(batch.writes = writes.len(), %error, "a batch failed and is run again one by one");
-                let mut answers = answers.into_iter();
-                for write in &writes {
-                    let Some(answer) = answers.next() else { break };
-                    answer.give(self.commit_one(write), &mut wakes);
-                    wakes.send();
-                }
+                self.commit_one_by_one(&writes, answers, taken_at);
             }
             Err(error) => {
+                self.batch_ended(taken_at);
                 let unavailable = self.failed(&error);
                 answers.into_iter().for_each(|answer| answer.give(Err(unavailable.clone()), &mut wakes));
             }
+        }
+    }
+
+    fn batch_ended(&self, taken_at: Instant) {
+        self.state().queue.batch_ended(taken_at, Instant::now());
+    }
+
+    /// Commits the writes of a batch that failed each on its own, and answers each at once: the last may be far away.
+    fn commit_one_by_one(&self, writes: &[Write], answers: Vec<Promise>, taken_at: Instant) {
+        let mut wakes = Wakes::default();
+        for (count, (write, answer)) in (1..).zip(writes.iter().zip(answers)) {
+            let written = self.commit_one(write);
+            if count == writes.len() {
+                self.batch_ended(taken_at);
+            }
+            answer.give(written, &mut wakes);
+            wakes.send();
         }
     }
 
