@@ -10,7 +10,7 @@ use hookstead::core::{
 use hookstead::store::OpenOptions;
 use hookstead::{Health, Inbox, Outcome, RecordError, RecordOptions, Unavailable};
 
-use crate::stores::{on_disk, on_every_store, recorded};
+use crate::stores::{on_disk, on_every_store, patient, recorded};
 
 fn rows(inbox: &Inbox) -> usize {
     inbox
@@ -173,7 +173,7 @@ fn an_empty_payload_is_an_event() {
 
 #[tokio::test]
 async fn a_dropped_future_does_not_take_the_event_back() {
-    let inbox = Inbox::builder().source(recorded("reports")).open().unwrap();
+    let inbox = Inbox::builder().limits(patient()).source(recorded("reports")).open().unwrap();
     {
         let mut recording = Box::pin(inbox.record("reports", "evt_1", "body"));
         let polled = std::future::poll_fn(|context| std::task::Poll::Ready(recording.as_mut().poll(context)));

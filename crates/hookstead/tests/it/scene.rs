@@ -13,7 +13,7 @@ use hookstead::sink::exec::ExecOptions;
 use hookstead::sink::{Delivering, MakeSink, Outgoing, Sink, SinkError, Tried};
 use hookstead::{Destination, DestinationOptions, Dispatcher, Inbox, InboxBuilder};
 
-use crate::stores::recorded;
+use crate::stores::{patient, recorded};
 
 /// How long anything may take in real time before a test gives up.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -48,7 +48,7 @@ impl Scene {
         clock: Arc<ManualClock>,
         destinations: impl IntoIterator<Item = Destination>,
     ) -> Self {
-        let builder = builder.source(recorded("shop")).clock(clock.clone());
+        let builder = builder.limits(patient()).source(recorded("shop")).clock(clock.clone());
         let builder = destinations.into_iter().fold(builder, InboxBuilder::destination);
         let inbox = builder.open().unwrap();
         Self { inbox, clock, targets: Targets::default(), _held: HeldTime::new() }

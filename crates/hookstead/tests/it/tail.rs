@@ -3,7 +3,7 @@
 use hookstead::core::EventFilter;
 use hookstead::{Inbox, TailFrom};
 
-use crate::stores::{on_disk, recorded};
+use crate::stores::{on_disk, patient, recorded};
 
 fn ids(events: &[hookstead::core::Event]) -> Vec<String> {
     events.iter().map(|event| String::from_utf8_lossy(event.identity.id.as_bytes()).into_owned()).collect()
@@ -13,7 +13,8 @@ async fn inboxes() -> (tempfile::TempDir, Vec<Inbox>) {
     let folder = tempfile::tempdir().unwrap();
     let urls = on_disk(folder.path()).into_iter().chain(["memory:".to_owned()]);
     let open = |url: String| {
-        Inbox::builder().store(url).source(recorded("shop")).source(recorded("bank")).open().unwrap()
+        let builder = Inbox::builder().store(url).limits(patient());
+        builder.source(recorded("shop")).source(recorded("bank")).open().unwrap()
     };
     let inboxes = urls.map(open).collect();
     (folder, inboxes)
@@ -70,7 +71,7 @@ async fn a_filter_leaves_out_and_the_place_moves_on() {
 
 #[tokio::test]
 async fn a_cursor_that_is_none_is_an_error() {
-    let inbox = Inbox::builder().source(recorded("shop")).open().unwrap();
+    let inbox = Inbox::builder().limits(patient()).source(recorded("shop")).open().unwrap();
     let cursor = TailFrom::Cursor("nonsense".parse().unwrap());
     let mut tail = inbox.tail(cursor, EventFilter::default()).await.unwrap();
     assert!(tail.ready(1).await.is_err());

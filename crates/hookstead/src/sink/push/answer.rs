@@ -72,3 +72,45 @@ fn broken_off(read: usize, error: &dyn std::error::Error) -> String {
     let cause = error.source().map_or_else(|| error.to_string(), ToString::to_string);
     format!("the answer broke off after {read} bytes of its body: {cause}")
 }
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+    use std::pin::Pin;
+    use std::task::{Context, Poll};
+
+    use hyper::body::Frame;
+
+    use super::*;
+
+    /// A body of which one part comes, and then nothing any more.
+    struct Hanging(Option<Bytes>);
+
+    impl Body for Hanging {
+        type Data = Bytes;
+        type Error = Infallible;
+
+        fn poll_frame(
+            mut self: Pin<&mut Self>,
+            _context: &mut Context<'_>,
+        ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+            self.0.take().map_or(Poll::Pending, |part| Poll::Ready(Some(Ok(Frame::data(part)))))
+        }
+    }
+
+    /// The runtime's time moves by itself, to the next moment that anybody waits for.
+    #[tokio::test(start_paused = true)]
+    async fn a_body_is_waited_for_no_longer_than_its_own_time_and_the_attempts() {
+        const MINUTE: Duration = Duration::from_secs(60);
+        const SECOND: Duration = Duration::from_secs(1);
+        for (left, waited) in [(MINUTE, ANSWER_TIME_MAX), (SECOND, SECOND)] {
+            let begun = Instant::now();
+            let excerpt = read(Hanging(Some(Bytes::from_static(b"half"))), begun + left).await;
+            assert_eq!(&excerpt.bytes[..], b"half");
+            let cut = "the answer was too slow: 4 bytes of its body came";
+            assert_eq!(excerpt.end, ExcerptEnd::Cut(cut.into()));
+            let late = begun.elapsed() - waited;
+            assert!(late <= Duration::from_millis(1), "{late:?} after {waited:?}");
+        }
+    }
+}

@@ -12,7 +12,7 @@ use hookstead::store::OpenOptions;
 use hookstead::{Inbox, settle_with};
 use rusqlite::Connection;
 
-use crate::stores::recorded;
+use crate::stores::{patient, recorded};
 
 /// Names the folder of the database, for the process that is killed.
 const CHILD: &str = "HOOKSTEAD_EFFECTS_CHILD";
@@ -54,8 +54,8 @@ async fn a_ledger_is_kept() {
 /// Records events and consumes them with an effect until `count` are done, and says on stdout with a byte each where it
 /// is.
 async fn keep_ledger(folder: &Path, count: usize) {
-    let inbox = Inbox::builder().store(url(folder)).open_options(options()).source(recorded("shop"));
-    let inbox = inbox.open().unwrap();
+    let inbox = Inbox::builder().store(url(folder)).open_options(options()).limits(patient());
+    let inbox = inbox.source(recorded("shop")).open().unwrap();
     let retry =
         RetryPolicy { schedule_s: vec![0], attempts_max: 1_000, age_max_s: 86_400, jitter_percent: 0 };
     let consumer =

@@ -12,18 +12,21 @@ use hookstead::sink::push::{
     SystemNetwork,
 };
 use hookstead::sink::{Sink, TargetHealth, Tried, TriedVerdict};
+use tokio::net::TcpSocket;
+use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::network::MadeUp;
 use super::outgoing::{BODY, outgoing, outgoing_with};
 use super::target::{Step, Target, say};
+use crate::scene::HeldTime;
 use TargetHealth::{Down, Up};
 
 /// For targets that answer; long, since the machine may be busy.
 const LONG: Duration = Duration::from_secs(30);
 
-/// For targets that let one wait.
-const SHORT: Duration = Duration::from_millis(400);
+/// For targets that let one wait; time enough for the connection and the request, also on a busy machine.
+const SHORT: Duration = Duration::from_secs(5);
 
 /// How much later than its timeout an attempt may end on a busy machine.
 const SLACK: Duration = Duration::from_secs(10);
@@ -50,8 +53,9 @@ async fn try_script(script: Vec<Step>, timeout: Duration) -> (Tried, Target) {
     assert!(begun.elapsed() < timeout + SLACK, "{tried:?}");
     assert!(tried.excerpt.len() <= ATTEMPT_EXCERPT_BYTES_MAX);
     drop(sink);
-    assert_eq!(target.connections(), 1);
+    target.wait_for_a_connection().await;
     target.wait_for_silence().await;
+    assert_eq!(target.connections(), 1);
     (tried, target)
 }
 
@@ -138,10 +142,12 @@ async fn retry_after_lengthens_the_wait_within_its_bound() {
     }
 }
 
+/// All at once: each takes its whole timeout.
 #[tokio::test]
 async fn a_target_that_lets_one_wait_costs_no_more_than_the_timeout() {
     let slow_head =
         || Step::Drip(b"HTTP/1.1 200 OK\r\nx: ".iter().chain(&[b'y'; 100_000]).copied().collect());
+    let mut trying = JoinSet::new();
     for script in [
         vec![Step::Hang],
         vec![Step::Read, Step::Hang],
@@ -151,15 +157,20 @@ async fn a_target_that_lets_one_wait_costs_no_more_than_the_timeout() {
         vec![Step::Read, Step::SayForever(b"HTTP/1.1 103 Early Hints\r\n\r\n".to_vec())],
         vec![Step::Read, slow_head()],
     ] {
-        let (tried, _) = try_script(script, SHORT).await;
-        check(&tried, "timeout", &RETRY, Down, "no answer within 400ms");
+        trying.spawn(try_script(script, SHORT));
+    }
+    for (tried, _) in trying.join_all().await {
+        check(&tried, "timeout", &RETRY, Down, "no answer within 5s");
         assert_eq!(tried.status, None);
     }
 }
 
+/// All at once: a body that hangs or drips ends by the time that answers have, long before the timeout.
 #[tokio::test]
 async fn a_body_that_does_not_end_changes_no_verdict() {
     let ok = |rest: &str| say(format!("HTTP/1.1 200 OK\r\n{rest}"));
+    let begun = Instant::now();
+    let mut trying = JoinSet::new();
     for (script, error) in [
         (vec![ok("content-length: 10\r\n\r\nhalf"), Step::Hang], "too slow: 4 bytes"),
         (vec![ok("content-length: 10\r\n\r\nhalf")], "broke off after 4 bytes"),
@@ -170,11 +181,15 @@ async fn a_body_that_does_not_end_changes_no_verdict() {
         (vec![ok("\r\n"), Step::Drip(b"y".to_vec())], "too slow"),
     ] {
         let script = [vec![Step::Read], script].concat();
-        let (tried, _) = try_script(script.clone(), SHORT).await;
-        check(&tried, "success-answer-cut", &TriedVerdict::Done, Up, error);
+        trying.spawn(async move {
+            let (tried, _) = try_script(script, LONG).await;
+            check(&tried, "success-answer-cut", &TriedVerdict::Done, Up, error);
+        });
     }
     let failing = say("HTTP/1.1 500 Oh\r\ncontent-length: 10\r\n\r\nhalf");
-    let (tried, _) = try_script(vec![Step::Read, failing, Step::Hang], SHORT).await;
+    let (tried, _) = try_script(vec![Step::Read, failing, Step::Hang], LONG).await;
+    assert_eq!(trying.join_all().await.len(), 7);
+    assert!(begun.elapsed() < LONG, "it was the timeout that ended a body");
     check(&tried, "server-error", &RETRY, Down, "the target answered 500; the answer was too slow: 4 bytes");
     assert_eq!(&tried.excerpt[..], b"half");
 }
@@ -266,11 +281,13 @@ async fn a_target_may_answer_before_it_has_read_everything() {
 
 #[tokio::test]
 async fn who_cannot_be_reached_is_down() {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let url = format!("http://{}/", listener.local_addr().unwrap());
-    drop(listener);
+    // A port that is taken, so that nobody else can get it, and on which nobody listens.
+    let taken = TcpSocket::new_v4().unwrap();
+    taken.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let url = format!("http://{}/", taken.local_addr().unwrap());
     let sink = PushSink::new(options(&url, LONG), Arc::new(SystemNetwork::new())).unwrap();
     check(&sink.deliver(&outgoing()).await, "connect-failed", &RETRY, Down, "no connection to `127.0.0.1:");
+    drop(taken);
 
     let network = Arc::new(MadeUp::dead_end().with("nowhere.test", &[&[]]));
     for name in ["nowhere.test", "unknown.test"] {
@@ -315,10 +332,15 @@ async fn connections_are_kept_and_a_closed_one_costs_no_attempt() {
     let ok = || say("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok");
     let target = Target::start(vec![Step::Read, ok(), Step::Read, ok()]).await; // closes after the second
     let sink = sink(&target, LONG);
+    // No connection grows old between two pushes, however long they take.
+    tokio::time::pause();
+    let held = HeldTime::new();
     for (pushes, connections) in [(1, 1), (2, 1)] {
         check(&sink.deliver(&outgoing()).await, "success", &TriedVerdict::Done, Up, "");
         assert_eq!((target.seen().len(), target.connections()), (pushes, connections));
     }
+    drop(held);
+    tokio::time::resume();
     target.wait_for_silence().await;
     check(&sink.deliver(&outgoing()).await, "success", &TriedVerdict::Done, Up, "");
     assert_eq!((target.seen().len(), target.connections()), (3, 2));
@@ -365,7 +387,7 @@ async fn a_target_that_does_not_read_gets_no_more_after_the_timeout() {
     let target = Target::start(vec![Step::Pause, Step::Hang]).await;
     let sink = sink(&target, SHORT);
     let tried = sink.deliver(&outgoing_with(&[], &body)).await;
-    check(&tried, "timeout", &RETRY, Down, "no answer within 400ms");
+    check(&tried, "timeout", &RETRY, Down, "no answer within 5s");
     target.go_on();
     target.wait_for_silence().await;
     assert!(target.heard_bytes() < SOCKETS_HOLD, "{} bytes", target.heard_bytes());

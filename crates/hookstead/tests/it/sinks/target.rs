@@ -149,6 +149,11 @@ impl Target {
         eventually("a request", || self.seen().len() >= count).await;
     }
 
+    /// Waits until somebody has connected: a connection is there before its target knows of it.
+    pub(super) async fn wait_for_a_connection(&self) {
+        eventually("a connection", || self.connections() > 0).await;
+    }
+
     /// Waits until no connection is open any more.
     pub(super) async fn wait_for_silence(&self) {
         let ended = || self.counts.ended.load(Ordering::SeqCst);
