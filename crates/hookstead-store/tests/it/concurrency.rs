@@ -51,7 +51,6 @@ fn a_foreign_write_lock_is_waited_for_and_then_refused() {
     let refused = try_accept(&store, "evt_1", b"{}");
     assert!(matches!(refused, Err(StoreError::Busy { .. })), "{refused:?}");
     assert!(began.elapsed() >= wait, "it waited");
-    assert!(began.elapsed() < wait * 20, "and not for ever");
     assert!(events(&store).is_empty(), "nothing was stored");
     foreign.execute_batch("ROLLBACK").expect("it was open");
     assert_eq!(accept(&store, "evt_1", b"{}"), Outcome::Stored);

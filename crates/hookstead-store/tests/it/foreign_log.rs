@@ -3,11 +3,13 @@
 
 use std::fs;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use hookstead_core::{Body, BodySelector, EventSelector, Outcome, Store};
 use hookstead_store::{
     BackupError, OpenError, OpenOptions, StartStep, Verdict, backup, examine, open, open_read_only,
 };
+use rusqlite::Connection;
 
 use crate::backend::{Folder, OPENED_AT, options};
 use crate::case::cases;
@@ -25,6 +27,9 @@ cases!("foreign_log":
 
 const EVENTS: usize = 60;
 
+/// More than the busiest disk takes.
+const CHECKPOINT_TIME_MAX: Duration = Duration::from_secs(30);
+
 fn body(n: usize) -> Vec<u8> {
     format!("{n} ").repeat(2_000).into_bytes()
 }
@@ -34,9 +39,7 @@ fn files(prefix: &str, stopped: bool) -> (Vec<u8>, Vec<u8>) {
     let folder = Folder::new();
     let store = folder.open().store;
     register(&store);
-    for n in 0..EVENTS {
-        accept(&store, &format!("{prefix}_{n}"), &body(n));
-    }
+    go_on(&folder, &store, prefix, EVENTS);
     if stopped {
         store.close(OPENED_AT).expect("it closes");
     }
@@ -102,9 +105,31 @@ fn refused_to_read(what: &str, folder: &Folder) -> [String; 3] {
 }
 
 /// Accepts events; how many decides whether the log is still in the filling that it was in.
-fn go_on(store: &Arc<dyn Store>, prefix: &str, count: usize) {
+///
+/// No event comes while a checkpoint is under way: the first commit of a filling that begins just then does not say which
+/// filling it is, and one of the next ones does.
+fn go_on(folder: &Folder, store: &Arc<dyn Store>, prefix: &str, count: usize) {
+    let beside = Connection::open(folder.database()).expect("anybody can open it");
     for n in 0..count {
         assert_eq!(accept(store, &format!("{prefix}_{n}"), &body(n)), Outcome::Stored);
+        let_a_checkpoint_end(&beside);
+    }
+}
+
+/// Waits for the checkpoint that begins by itself when a quarter of the log is used.
+fn let_a_checkpoint_end(beside: &Connection) {
+    const FRAME_BYTES: u64 = 24 + 8192;
+    let worth = i64::try_from(options().wal_bytes_max / FRAME_BYTES / 4).expect("a small log");
+    let deadline = Instant::now() + CHECKPOINT_TIME_MAX;
+    loop {
+        let (frames, moved): (i64, i64) = beside
+            .query_row("PRAGMA wal_checkpoint(NOOP)", (), |row| Ok((row.get(1)?, row.get(2)?)))
+            .expect("it can be asked for");
+        if frames < worth || moved == frames {
+            return;
+        }
+        assert!(Instant::now() < deadline, "{moved} of {frames} frames are in the database");
+        std::thread::yield_now();
     }
 }
 
@@ -128,34 +153,34 @@ fn a_log_beside_another_copy_of_its_store_is_refused_and_not_touched() {
             copy("sqlite-schema-1", &folder.path(""));
             fs::copy(folder.database(), folder.path("events.db.before")).expect("it can be copied");
             let store = folder.open().store;
-            go_on(&store, "later", events);
+            go_on(folder, &store, "later", events);
             (fs::read(folder.path(kept)).expect("it was kept"), folder.as_after_a_kill())
         });
     }
     check_copy("a backup's database", |folder, events| {
         let store = folder.open().store;
         register(&store);
-        go_on(&store, "before", 3);
+        go_on(folder, &store, "before", 3);
         let to = folder.path("backup");
         backup(&folder.url(), &to, &options(), OPENED_AT, &mut |_| ()).expect("it is made");
-        go_on(&store, "later", events);
+        go_on(folder, &store, "later", events);
         (fs::read(to.join("store/hookstead.db")).expect("it is there"), folder.as_after_a_kill())
     });
     check_copy("a copy made at rest", |folder, events| {
         let store = folder.open().store;
         register(&store);
-        go_on(&store, "before", 3);
+        go_on(folder, &store, "before", 3);
         store.close(OPENED_AT).expect("it closes");
         drop(store);
         let kept = fs::read(folder.database()).expect("it is there");
         let store = folder.open().store;
-        go_on(&store, "later", events);
+        go_on(folder, &store, "later", events);
         (kept, folder.as_after_a_kill())
     });
     check_copy("the database of a later start", |folder, events| {
         let store = folder.open().store;
         register(&store);
-        go_on(&store, "before", events);
+        go_on(folder, &store, "before", events);
         let killed = folder.as_after_a_kill();
         let later = killed.as_after_a_kill();
         later.open().store.close(OPENED_AT).expect("it closes");

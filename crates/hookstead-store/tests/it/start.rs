@@ -62,11 +62,17 @@ fn bytes(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     found
 }
 
+/// As those of every test here, wherever the temporary files lie: a start on a file system in memory is warned of.
+fn local() -> OpenOptions {
+    let fs = Arc::new(Faulty { poses_as: Some(FileSystem::Local), ..Faulty::default() });
+    OpenOptions { fs, ..options() }
+}
+
 /// What a look finds, which has changed nothing.
 fn look(folder: &Folder, kind: &str) -> Vec<Finding> {
     let root = folder.path("");
     let before = bytes(&root);
-    let findings = examine(&url(folder, kind), &options());
+    let findings = examine(&url(folder, kind), &local());
     assert!(before == bytes(&root), "{kind}: a look changed the store: {findings:#?}");
     findings
 }
