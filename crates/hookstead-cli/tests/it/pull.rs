@@ -144,7 +144,8 @@ fn a_hangup_takes_a_changed_configuration_over_and_leaves_a_bad_one() {
 fn what_was_claimed_before_a_crash_comes_again_under_the_same_key() {
     let sqlite = with_destinations(WORKER);
     check_crash(&sqlite);
-    let files = with_destinations(&format!("\n[store]\nurl = \"files:inbox\"\n{WORKER}"));
+    let mut files = with_destinations(WORKER);
+    files.set("HOOKSTEAD_STORE", "files:inbox");
     check_crash(&files);
 }
 

@@ -18,7 +18,7 @@ fn on_every_store(check: fn(&Terminal)) {
     check(&Terminal::configured());
     let files = Terminal::configured();
     let config = fs::read_to_string(files.path("hookstead.toml")).expect("the configuration");
-    files.write("hookstead.toml", &format!("{config}\n[store]\nurl = \"files:inbox\"\n"));
+    files.write("hookstead.toml", &config.replace("[store]\n", "[store]\nurl = \"files:inbox\"\n"));
     check(&files);
 }
 

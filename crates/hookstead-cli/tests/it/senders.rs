@@ -152,7 +152,7 @@ fn configured(provider: &str) -> Terminal {
         "hookstead.toml",
         &format!(
             "[server]\npublic_url = \"{PUBLIC_URL}\"\n\n\
-             [limits]\nheader_time = \"60s\"\nbody_time = \"60s\"\n\n\
+             [store]\nmin_free = \"16 MiB\"\n\n[limits]\nheader_time = \"60s\"\nbody_time = \"60s\"\n\n\
              [sources.{provider}]\nprovider = \"{provider}\"\nsecret = {{ env = \"SENDERS_SECRET\" }}\n"
         ),
     );

@@ -14,8 +14,10 @@ use crate::harness::{SECRET, SOURCE, Server};
 /// The binary under test.
 pub(crate) const BINARY: &str = env!("CARGO_BIN_EXE_hookstead");
 
-/// A configuration with one source, [`SOURCE`].
+/// A configuration with one source, [`SOURCE`]. The temporary folder may be small, and a slow machine may take its time
+/// between a connection and its first request.
 const CONFIG: &str = "[server]\nintake = \"127.0.0.1:0\"\nadmin = \"127.0.0.1:0\"\n\n\
+    [store]\nmin_free = \"16 MiB\"\n\n[limits]\nheader_time = \"1m\"\n\n\
     [sources.SOURCE]\nprovider = \"signed-inbox\"\nsecret = { file = \"secret\" }\n";
 
 /// What a command printed, and how it ended.

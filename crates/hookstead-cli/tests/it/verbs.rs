@@ -157,7 +157,7 @@ fn a_store_is_read_while_something_else_has_its_lock() {
 fn a_check_of_files_names_the_server_that_has_them() {
     let terminal = Terminal::configured();
     let config = fs::read_to_string(terminal.path("hookstead.toml")).expect("it was written");
-    terminal.write("hookstead.toml", &format!("{config}\n[store]\nurl = \"files:records\"\n"));
+    terminal.write("hookstead.toml", &config.replace("[store]\n", "[store]\nurl = \"files:records\"\n"));
     let server = terminal.serve();
     let ran = terminal.ends(&["store", "check"], 1);
     assert!(ran.stderr.starts_with("error[in-use]: "), "{ran:?}");

@@ -12,6 +12,11 @@ use super::{Ended, SECRET, SOURCE, Server};
 /// The binary under test.
 const BINARY: &str = env!("CARGO_BIN_EXE_hookstead");
 
+/// What a test says nothing of, as `[store]` and `[limits]` have it: little has to stay free, since the temporary folder
+/// may be small; and a connection may be silent for as long as a slow machine needs before the test goes on with it.
+const MIN_FREE: &str = "min_free = \"16 MiB\"\n";
+const HEADER_TIME: &str = "header_time = \"1m\"\n";
+
 /// What a command printed, and how it ended.
 pub(crate) struct Printed {
     pub(crate) exit_code: Option<i32>,
@@ -211,12 +216,19 @@ impl Project {
             StoreKind::Sqlite => format!("sqlite:{}", folder.join("hookstead.db").display()),
             StoreKind::Files => format!("files:{}", folder.join("inbox").display()),
         };
+        let (min_free, header_time) = (unless_set(MIN_FREE, store_keys), unless_set(HEADER_TIME, limits));
         let config = format!(
             "[server]\nintake = \"{intake}\"\nadmin = \"127.0.0.1:0\"\n{server}\n\
-             [store]\nurl = \"{store}\"\n{store_keys}\n[limits]\n{limits}\n{sources}"
+             [store]\nurl = \"{store}\"\n{min_free}{store_keys}\n[limits]\n{header_time}{limits}\n{sources}"
         );
         let file = self.folder.path().join("test.toml");
         fs::write(&file, config).expect("the configuration can be written");
         file
     }
+}
+
+/// This line of a table, unless a line that a test added sets the same key.
+fn unless_set<'a>(line: &'a str, table: &str) -> &'a str {
+    let key = |line: &str| line.split_once(" = ").map(|(key, _)| key.to_owned());
+    if table.lines().any(|set| key(set) == key(line)) { "" } else { line }
 }
