@@ -113,8 +113,8 @@ impl Sweeps {
     /// Sends a request while strace is at work, ends the server, starts it again and checks.
     fn kill(&mut self, kind: Kind, event: &str, strace: &dyn Fn(&Server) -> Attached) {
         let server = self.server_for(kind);
+        let (id, body) = self.request_of(kind, event.to_owned(), &server);
         let mut connection = server.connect();
-        let (id, body) = self.request_of(kind, event.to_owned(), &server, &mut connection);
         let strace = strace(&server);
         let status = send(&mut connection, &id, &body);
         // If the call has not come by now, so does this kill.
@@ -135,13 +135,7 @@ impl Sweeps {
     }
 
     /// What is sent when the kill comes; what it rests on is stored before.
-    fn request_of(
-        &mut self,
-        kind: Kind,
-        name: String,
-        server: &Server,
-        connection: &mut Connection,
-    ) -> (String, Vec<u8>) {
+    fn request_of(&mut self, kind: Kind, name: String, server: &Server) -> (String, Vec<u8>) {
         let body = format!("the body of {name} ").repeat(100).into_bytes();
         match kind {
             Kind::New => (name, body),
@@ -150,7 +144,7 @@ impl Sweeps {
                 (name, body)
             }
             Kind::Conflict => {
-                assert_eq!(send(connection, &name, &body), Some(202), "{name}");
+                assert_eq!(send(&mut server.connect(), &name, &body), Some(202), "{name}");
                 self.events.insert(name.clone(), body.clone());
                 (name, [body, b"!".to_vec()].concat())
             }

@@ -15,7 +15,8 @@ use crate::harness::{
 /// The network's threads go on for as long as somebody looks whether the delivery is done; these are the first calls.
 const CALLS_OF_A_NAME_MAX: usize = 6;
 
-/// Far behind the end of a lease, which lasts the timeout and half a minute.
+/// Far behind the end of a lease, which lasts the timeout and half a minute. The timeout is as long as can be, so that
+/// nothing that a kill left comes again before all kills are over.
 const LEASE_IS_OVER_S: i64 = 3_600;
 
 #[test]
@@ -60,7 +61,7 @@ impl Sweeps {
         let address = target.local_addr().expect("it has one");
         let push = format!(
             "[destinations.app]\npush = \"http://{address}/\"\nallow_private = true\n\
-             retry = [\"0s\", \"0s\", \"0s\"]\n"
+             retry = [\"0s\", \"0s\", \"0s\"]\ntimeout = \"15m\"\n"
         );
         let project = Project::new().on(store).section(&push);
         let server = Some(project.serve());
@@ -88,11 +89,11 @@ impl Sweeps {
         assert_eq!(send(&mut server.connect(), &id, &body), Some(202), "{name}");
         let mut push = Push::come(&self.target);
         assert_eq!(push.body, body, "{name}: what was pushed");
-        let delivery = server.admin().delivery(SOURCE, &id, "app");
+        let mut admin = server.admin();
+        let delivery = admin.delivery(SOURCE, &id, "app");
         assert!(Act::Claim.is_recorded_in(&delivery), "{name}: {delivery}");
         self.events.insert(id.clone(), body);
         let short_id = delivery["id"].as_str().expect("an id").to_owned();
-        let mut admin = server.admin();
         let strace = strace(&server);
         push.answer();
         // Whichever comes first: the kill, or the settle.
