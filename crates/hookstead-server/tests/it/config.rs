@@ -206,6 +206,10 @@ fn secret_files_lose_one_line_end_and_must_be_private() {
     let folder = tempfile::tempdir().unwrap();
     let secret = |content: &str, mode: u32| {
         let path = folder.path().join("secret");
+        // The one before may be there to be read only.
+        if path.exists() {
+            fs::remove_file(&path).unwrap();
+        }
         fs::write(&path, content).unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
         load_in(&folder, "[sources.github]\nsecret = { file = \"secret\" }\n", |_| {})

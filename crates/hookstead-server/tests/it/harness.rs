@@ -34,10 +34,14 @@ pub(crate) async fn start_in(folder: TempDir, more: &str) -> Running {
     Running { server, folder }
 }
 
+/// How every configuration begins: listeners wherever there is room, and a store that asks for no free space, which is the
+/// machine's matter and not the tests'. Keys of `[server]` may follow.
+pub(crate) const BEGIN: &str =
+    "[store]\nmin_free = \"0 B\"\n[server]\nintake = \"127.0.0.1:0\"\nadmin = \"127.0.0.1:0\"\n";
+
 pub(crate) fn config(folder: &Path, more: &str) -> Config {
-    let listeners = "[server]\nintake = \"127.0.0.1:0\"\nadmin = \"127.0.0.1:0\"\n";
     let source = "[sources.conf]\nprovider = \"signed-inbox\"\nsecret = { env = \"SECRET\" }\n";
-    std::fs::write(folder.join("hookstead.toml"), format!("{listeners}{source}{more}")).unwrap();
+    std::fs::write(folder.join("hookstead.toml"), format!("{BEGIN}{source}{more}")).unwrap();
     let variables =
         [("SECRET", SECRET), ("SLACK", "8f742231b10e8888abcd99yyyzzz85a5"), ("TOKEN", "token-of-the-tests")];
     let source = ConfigSource {

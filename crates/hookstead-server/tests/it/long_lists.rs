@@ -48,7 +48,7 @@ async fn a_tail_reads_on_at_once_behind_more_events_of_other_types_than_one_page
     let running = start("").await;
     add_events(&running.connection(), ROWS);
     // Shorter than the time after which it looks again anyhow.
-    let (found, cursor) = lines(&running.admin("/v1/tail?cursor=start&type=rare&wait=8s").await);
+    let (found, cursor) = lines(&running.admin("/v1/tail?cursor=start&type=rare&wait=9s").await);
     assert_eq!(found, [ROWS.to_string()]);
     let (none, behind) = lines(&running.admin(&format!("/v1/tail?cursor={cursor}&type=rare")).await);
     assert_eq!((none.len(), behind), (0, cursor));

@@ -262,7 +262,7 @@ async fn a_waiting_claim_is_woken_by_an_accept() {
     let reply = client.reply().await;
     assert_eq!(reply.json()["leases"][0]["event"], "0001", "{reply:?}");
     // It would look again by itself after ten seconds.
-    assert!(begin.elapsed().as_secs() < 5, "{:?}", begin.elapsed());
+    assert!(begin.elapsed().as_secs() < 9, "{:?}", begin.elapsed());
     running.waiting(0).await;
     assert!(running.leases(&token, "?wait=10ms").await.is_empty(), "the time is over");
 }

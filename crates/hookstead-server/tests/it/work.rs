@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::{Client, Reply, Running, Signed, start, within};
+use crate::harness::{BEGIN, Client, Reply, Running, Signed, start, within};
 
 pub(crate) const WORKER: &str = "[destinations.app]\npull = true\n";
 
@@ -52,8 +52,7 @@ impl Running {
     }
 
     pub(crate) fn reconfigure(&self, text: &str) {
-        let listeners = "[server]\nintake = \"127.0.0.1:0\"\nadmin = \"127.0.0.1:0\"\n";
-        std::fs::write(self.folder.path().join("hookstead.toml"), format!("{listeners}{text}")).unwrap();
+        std::fs::write(self.folder.path().join("hookstead.toml"), format!("{BEGIN}{text}")).unwrap();
     }
 }
 
