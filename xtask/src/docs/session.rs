@@ -9,6 +9,8 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Instant;
 
 use anyhow::{Context, Result, anyhow, bail};
+use rustix::io::Errno;
+use rustix::process::{Pid, Signal, WaitOptions, kill_process_group, waitpgid};
 use tempfile::TempDir;
 
 use super::COMMAND_TIME_MAX;
@@ -37,6 +39,7 @@ impl Session {
     pub(super) fn start(binary_dir: &Path) -> Result<Self> {
         let home = tempfile::tempdir().context("cannot make a temporary folder")?;
         fs::create_dir(home.path().join("work"))?;
+        adopt_orphans()?;
         let mut shell = shell(home.path(), binary_dir).spawn().context("cannot start `bash`")?;
         let input = shell.stdin.take().context("the shell has no input")?;
         let output = shell.stdout.take().context("the shell has no output")?;
@@ -80,6 +83,21 @@ impl Session {
         Ok(path)
     }
 
+    /// Ends the shell and all that it started, and waits until that is gone: the next session wants the same ports.
+    fn end(&mut self) -> Result<()> {
+        // Its process group has its id: that takes along what runs in the background.
+        let group = Pid::from_child(&self.shell);
+        kill_process_group(group, Signal::KILL)?;
+        self.shell.wait()?;
+        loop {
+            match waitpgid(group, WaitOptions::empty()) {
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(Errno::CHILD) => return Ok(()),
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
     fn tell(&mut self, line: &str) -> Result<()> {
         writeln!(self.input, "{line}").context("the shell has ended")
     }
@@ -111,14 +129,23 @@ impl Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
-        // Its process group has its id: that takes along what runs in the background.
-        let end = format!("kill -s KILL -- -{}", self.shell.id());
-        let killed = Command::new("sh").args(["-c", &end]).status();
-        let ended = self.shell.wait();
-        if killed.is_err() || ended.is_err() {
-            eprintln!("the shell of a document (process {}) could not be ended", self.shell.id());
+        if let Err(error) = self.end() {
+            eprintln!("the shell of a document (process {}) could not be ended: {error:#}", self.shell.id());
         }
     }
+}
+
+/// Makes this process the parent of those whose own has ended, so that their end can be waited for.
+#[cfg(target_os = "linux")]
+fn adopt_orphans() -> Result<()> {
+    let any = rustix::process::getpid();
+    rustix::process::set_child_subreaper(Some(any)).context("cannot become the parent of orphans")
+}
+
+/// Elsewhere nobody can: what ran beside a shell may end a moment after it.
+#[cfg(not(target_os = "linux"))]
+fn adopt_orphans() -> Result<()> {
+    Ok(())
 }
 
 fn shell(home: &Path, binary_dir: &Path) -> Command {
@@ -156,6 +183,8 @@ fn lines_of(output: impl Read + Send + 'static) -> Receiver<String> {
 mod tests {
     use std::net::TcpListener;
 
+    use rustix::process::test_kill_process;
+
     use super::*;
 
     fn session() -> Session {
@@ -189,12 +218,18 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let port = listener.local_addr().expect("an address").port();
         let mut session = session();
-        let command = format!("exec 5<>/dev/tcp/127.0.0.1/{port}; echo ready; exec tail -f /dev/null");
+        // A child of a child of the shell.
+        let inner = "echo $BASHPID >pid; echo ready; exec tail -f /dev/null";
+        let command = format!("exec 5<>/dev/tcp/127.0.0.1/{port}; ({inner}); true");
         assert_eq!(session.run_beside(&command).expect("a result").exit_code, 0);
+        let pid = fs::read_to_string(session.folder().join("pid")).expect("its process id");
+        let pid = Pid::from_raw(pid.trim().parse().expect("a number")).expect("not zero");
+        test_kill_process(pid).expect("it runs");
         // The process holds this connection as long as it lives.
         let (mut connection, _) = listener.accept().expect("the command has connected");
         connection.set_read_timeout(Some(COMMAND_TIME_MAX)).expect("an open socket");
         drop(session);
+        assert_eq!(test_kill_process(pid), Err(Errno::SRCH), "it is gone when the session is");
         assert_eq!(connection.read(&mut [0]).expect("the end, and no time-out"), 0);
     }
 

@@ -13,7 +13,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, anyhow};
 use serde::Serialize;
 
-use super::attack::{Attack, Shape, Then};
+use super::attack::{Shape, Then};
 
 /// How often it does something.
 const TICKS_PER_SECOND: usize = 50;
@@ -43,13 +43,12 @@ pub(super) struct Attacker {
 
 impl Attacker {
     /// Begins an attack, and returns when all its connections stand.
-    pub(super) fn start(attack: Attack, address: SocketAddr) -> Result<Self> {
+    pub(super) fn start(shape: Shape, address: SocketAddr) -> Result<Self> {
         let stop = Arc::new(AtomicBool::new(false));
         let (built_up, standing) = channel();
         let stopped = stop.clone();
         let thread = std::thread::spawn(move || {
-            let mut crowd =
-                Crowd { shape: attack.shape(), address, held: VecDeque::new(), tally: Tally::default() };
+            let mut crowd = Crowd { shape, address, held: VecDeque::new(), tally: Tally::default() };
             crowd.build_up()?;
             // Nobody waits for it any more only if the siege has failed elsewhere.
             built_up.send(()).ok();
@@ -182,7 +181,17 @@ fn tick() {
 mod tests {
     use std::net::TcpListener;
 
+    use tokio::net::TcpSocket;
+
+    use super::super::attack::Attack;
     use super::*;
+
+    /// Few: both ends of every connection are in this process, whose tests share a thousand descriptors.
+    const HELD: usize = 50;
+
+    fn slow_heads() -> Shape {
+        Shape { held_max: HELD, ..Attack::SlowHeads.shape() }
+    }
 
     #[test]
     fn an_attack_stands_when_it_has_begun_and_is_replaced_when_it_is_cut() {
@@ -190,7 +199,7 @@ mod tests {
         let address = listener.local_addr().unwrap();
         let (accepted, taken) = channel();
         std::thread::spawn(move || {
-            let streams: Vec<TcpStream> = listener.incoming().take(500).map(Result::unwrap).collect();
+            let streams: Vec<TcpStream> = listener.incoming().take(HELD).map(Result::unwrap).collect();
             drop(streams);
             // Those that come instead.
             for stream in listener.incoming() {
@@ -199,21 +208,20 @@ mod tests {
                 }
             }
         });
-        let attacker = Attacker::start(Attack::SlowHeads, address).unwrap();
+        let attacker = Attacker::start(slow_heads(), address).unwrap();
         let mut replacement = taken.recv().unwrap();
         let mut begun = [0; 4];
         replacement.read_exact(&mut begun).unwrap();
         assert_eq!(&begun, b"POST");
         let tally = attacker.end().unwrap();
-        assert!(tally.opened > 500 && tally.ended > 0, "{tally:?}");
+        assert!(tally.opened > HELD as u64 && tally.ended > 0, "{tally:?}");
     }
 
     #[test]
     fn an_attack_on_nobody_fails() {
-        let nobody = {
-            let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-            listener.local_addr().unwrap()
-        };
-        assert!(Attacker::start(Attack::SlowHeads, nobody).is_err());
+        // It does not listen, and nobody else can have its port meanwhile.
+        let bound = TcpSocket::new_v4().unwrap();
+        bound.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        assert!(Attacker::start(slow_heads(), bound.local_addr().unwrap()).is_err());
     }
 }

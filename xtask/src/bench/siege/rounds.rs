@@ -150,7 +150,7 @@ impl Field<'_> {
 
     fn attacked(&mut self, attack: Attack) -> Result<(f64, Tally, f64)> {
         let before = self.descriptors()?;
-        let attacker = Attacker::start(attack, self.server.address)?;
+        let attacker = Attacker::start(attack.shape(), self.server.address)?;
         let rate = self.load();
         let tally = attacker.end()?;
         let seconds = self.recovery(attack, before)?;
