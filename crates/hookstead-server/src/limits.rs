@@ -97,6 +97,10 @@ pub const DRAIN_TIME: Duration = Duration::from_secs(20);
 /// them gets an answer.
 pub const LAST_ANSWERS_TIME: Duration = Duration::from_millis(500);
 
+/// How long a stop goes on behind its end while connections are open: whoever was to answer by then has a turn to do so,
+/// also on a machine that stood still until everything was due at once. Sending an answer takes much less.
+pub const LAST_TURN_TIME: Duration = Duration::from_millis(250);
+
 /// How long a poisoned server goes on answering 503 (and reads) before the process ends: long enough for a
 /// load balancer and a person to see why.
 pub const FAILSTOP_LINGER: Duration = Duration::from_secs(10);

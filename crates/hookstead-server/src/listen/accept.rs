@@ -26,7 +26,7 @@ use super::activity::{Activity, Phase, Unread};
 use super::connections::{Connections, NoPlace};
 use super::share::{Given, Held, Share};
 use super::timed::{TimedStream, Times};
-use crate::limits::{ACCEPT_PAUSE, BACKLOG, HEAD_BYTES_MAX, SILENT_GRACE};
+use crate::limits::{ACCEPT_PAUSE, BACKLOG, HEAD_BYTES_MAX, LAST_TURN_TIME, SILENT_GRACE};
 
 /// The answer to a connection for which there is no place. It is the same for all, so that it costs nothing.
 const NO_PLACE: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\n\
@@ -74,7 +74,7 @@ pub(crate) fn bind(address: SocketAddr) -> io::Result<TcpListener> {
 }
 
 /// Accepts and serves connections until it is told to stop and every connection has ended, or the time for
-/// that is over. `service` makes what answers the requests of one connection.
+/// that, and one last turn, is over. `service` makes what answers the requests of one connection.
 pub(crate) async fn serve<A, F, B>(listening: Listening, answer: A, mut stop: watch::Receiver<Stop>)
 where
     A: Fn(Request<Incoming>, SocketAddr) -> F + Clone + Send + Sync + 'static,
@@ -121,15 +121,21 @@ where
             Err(no_place) => turn_away(&stream, peer, no_place),
         }
     }
-    let all_ended = async {
+    // The end may be found to be over before the connections that were to answer by then have run at all.
+    if !all_end(&mut tasks, until).await && !all_end(&mut tasks, Instant::now() + LAST_TURN_TIME).await {
+        tracing::warn!(connections.open = tasks.len(), "connections were cut: the time to finish is over");
+        tasks.shutdown().await;
+    }
+}
+
+/// Whether all of them end by then.
+async fn all_end(tasks: &mut JoinSet<()>, until: Instant) -> bool {
+    let ends = async {
         while let Some(ended) = tasks.join_next().await {
             report(ended);
         }
     };
-    if tokio::time::timeout_at(until, all_ended).await.is_err() {
-        tracing::warn!(connections.open = tasks.len(), "connections were cut: the time to finish is over");
-        tasks.shutdown().await;
-    }
+    tokio::time::timeout_at(until, ends).await.is_ok()
 }
 
 /// A new connection, with its place, if there is one and this loop is the one to serve it.
@@ -289,7 +295,57 @@ fn builder(half_closed: HalfClosed) -> http1::Builder {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use http_body_util::Full;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::sync::Notify;
+
     use super::*;
+    use crate::network::Networks;
+
+    fn listening(listener: TcpListener) -> Listening {
+        let minute = Duration::from_secs(60);
+        Listening {
+            listener,
+            connections: Connections::new(1, None, Networks::default()),
+            share: Share::alone(),
+            times: Times { header: minute, idle: minute, write: minute },
+            half_closed: HalfClosed::Answered,
+        }
+    }
+
+    /// As on a thread that stood still: the loop finds its time over, and runs before the one that answers by then.
+    #[tokio::test]
+    async fn an_answer_that_was_due_when_a_stop_found_its_time_over_goes_out() {
+        let listener = bind(SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
+        let address = listener.local_addr().unwrap();
+        let (stop, told) = watch::channel(Stop::Not);
+        let arrived = Arc::new(Notify::new());
+        let answer = {
+            let (told, arrived) = (told.clone(), arrived.clone());
+            move |_request, _peer| {
+                let (mut told, arrived) = (told.clone(), arrived.clone());
+                async move {
+                    arrived.notify_one();
+                    stopped(&mut told).await;
+                    Response::new(Full::new(Bytes::from_static(b"in time")))
+                }
+            }
+        };
+        let client = async {
+            let mut client = TcpStream::connect(address).await.unwrap();
+            client.write_all(b"GET / HTTP/1.1\r\nhost: a\r\n\r\n").await.unwrap();
+            arrived.notified().await;
+            let over = Instant::now().checked_sub(Duration::from_secs(1)).unwrap();
+            stop.send_replace(Stop::Until(over));
+            let mut said = String::new();
+            client.read_to_string(&mut said).await.unwrap();
+            said
+        };
+        let (said, ()) = tokio::join!(biased; client, serve(listening(listener), answer, told));
+        assert!(said.starts_with("HTTP/1.1 200") && said.ends_with("in time"), "{said:?}");
+    }
 
     #[test]
     fn the_fixed_answer_is_whole() {

@@ -169,8 +169,8 @@ impl Server {
         }
     }
 
-    /// Ends it: nothing new is accepted, everything in flight is answered (for at most `drain`), what is
-    /// queued is committed, and the store is let go.
+    /// Ends it: nothing new is accepted, everything in flight is answered (for at most `drain`, and a last turn of
+    /// a quarter of a second), what is queued is committed, and the store is let go.
     pub async fn shutdown(self) -> RunOutcome {
         let begin = Instant::now();
         self.intake.end(self.drain).await;
