@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread::JoinHandle;
 
-use crate::harness::{Project, SECRET, SOURCE, Server, StoreKind};
+use crate::harness::{KeptAddress, Project, SECRET, SOURCE, Server, StoreKind};
 
 #[test]
 fn the_receiver_follows_the_contract_on_sqlite() {
@@ -20,10 +20,11 @@ fn the_receiver_follows_the_contract_on_files() {
 
 fn check_contract(store: StoreKind) {
     let mut project = Project::new().on(store);
-    let server = project.serve();
-    let address = server.intake().to_owned();
-    // From here on the script knows the address: a restart must come back to it.
+    // The script knows one address: a restart must come back to it.
+    let kept = KeptAddress::new();
+    let address = kept.address();
     project.listen_at(&address);
+    let server = project.serve();
 
     let doorbell = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let mut script = conformance(&address, &restart_command(&doorbell));

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::harness::{Request, Server, Target, wait_until};
+use crate::harness::{ClosedPort, Request, Server, Target, wait_until};
 use crate::terminal::{Ran, Terminal};
 
 fn post(server: &Server, id: &str) {
@@ -18,12 +18,6 @@ fn names(terminal: &Terminal) -> Vec<String> {
     let list = terminal.ok(&["destinations", "--json"]).json();
     let list = list["destinations"].as_array().expect("a list").clone();
     list.iter().map(|row| row["name"].as_str().expect("a name").to_owned()).collect()
-}
-
-/// A port at which nothing listens: it was given out, and given back.
-fn closed_port() -> u16 {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
-    listener.local_addr().expect("it has one").port()
 }
 
 #[test]
@@ -58,7 +52,8 @@ fn what_it_finds_is_said_with_what_to_do() {
     let terminal = Terminal::new();
     let server = terminal.serve();
     terminal.ok(&["send", "stripe"]);
-    let port = closed_port();
+    let closed = ClosedPort::new();
+    let port = closed.number();
     let url = format!("http://localhost:{port}/webhooks");
     let said = terminal.ok(&["destinations", "add", "app", "--push", &url]).stdout;
     for part in [

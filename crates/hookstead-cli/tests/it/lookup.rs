@@ -155,8 +155,8 @@ fn an_older_event_is_found_as_long_as_its_scope_is_in_use() {
     let server = terminal.serve();
     post(&server, &github(&terminal, ID, "4666", "{}"), 202);
     // More than one page of newer events of the same hook.
-    let mut connection = server.connect();
     let newer = github(&terminal, "newer", "4666", "{}");
+    let mut connection = server.connect();
     for number in 0..1100 {
         let request = newer.clone().replacing("X-GitHub-Delivery", &format!("newer-{number}"));
         assert_eq!(connection.exchange(&request.bytes()).expect("an answer").status, 202);

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::harness::{Request, SOURCE, Server};
+use crate::harness::{Request, SOURCE, Server, instant};
 use crate::terminal::Terminal;
 
 const REPORT: &[u8] =
@@ -83,11 +83,9 @@ fn check_fields(terminal: &Terminal) {
     assert!(ran.stdout.contains(&format!("\"payload\":{PAYLOAD},")), "byte for byte: {}", ran.stdout);
     let event = terminal.ok(&["events", "show", "@", "--json"]).json();
     let receipt = ran.json();
-    let processed_at = receipt["processedAt"].as_str().expect("a time").to_owned();
-    assert!(
-        processed_at.ends_with('Z')
-            && processed_at.as_str() > event["committed_at"].as_str().expect("a time")
-    );
+    let processed_at = receipt["processedAt"].as_str().expect("a time");
+    assert!(processed_at.ends_with('Z'), "{receipt}");
+    assert!(instant(&receipt["processedAt"]) > instant(&event["committed_at"]), "{receipt} of {event}");
     for (field, value) in [
         ("schemaVersion", json!(1)),
         ("deliveryId", json!("delivery-1")),

@@ -1,17 +1,22 @@
 //! Following events in the terminal.
 
 use std::io::{BufRead, BufReader};
-use std::process::{Child, ChildStderr, ChildStdout, Stdio};
+use std::process::{Child, ChildStderr, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
 
 use serde_json::Value;
 
 use crate::harness::{Request, Server, send_signal, wait_until};
 use crate::terminal::Terminal;
 
+/// A line is there by then, also on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(120);
+
 /// A tail that runs.
 struct Tail {
     child: Child,
-    lines: BufReader<ChildStdout>,
+    lines: Receiver<String>,
     talk: BufReader<ChildStderr>,
 }
 
@@ -20,23 +25,32 @@ impl Tail {
         let mut command = terminal.command(["tail"].iter().chain(options));
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().expect("the binary starts");
-        let lines = BufReader::new(child.stdout.take().expect("a pipe"));
+        let stdout = BufReader::new(child.stdout.take().expect("a pipe"));
+        let (tell, lines) = channel();
+        std::thread::spawn(move || {
+            // Whole, but for the end that every line has.
+            let lines = stdout.split(b'\n').map_while(Result::ok);
+            lines.map(|line| String::from_utf8(line).expect("text")).try_for_each(|line| tell.send(line))
+        });
         let talk = BufReader::new(child.stderr.take().expect("a pipe"));
         Self { child, lines, talk }
     }
 
-    fn line(&mut self) -> String {
-        let mut line = String::new();
-        self.lines.read_line(&mut line).expect("a line");
-        line
+    fn line(&self) -> String {
+        self.lines.recv_timeout(PATIENCE).expect("a line")
     }
 
-    fn event(&mut self) -> Value {
+    /// A line if one is there.
+    fn line_by_now(&self) -> Option<String> {
+        self.lines.try_recv().ok()
+    }
+
+    fn event(&self) -> Value {
         let line: Value = serde_json::from_str(&self.line()).expect("JSON");
         line["event"]["provider_event_id"].clone()
     }
 
-    fn cursor(&mut self) -> String {
+    fn cursor(&self) -> String {
         let line: Value = serde_json::from_str(&self.line()).expect("JSON");
         line["cursor"].as_str().unwrap_or_else(|| panic!("no cursor in {line}")).to_owned()
     }
@@ -60,7 +74,7 @@ fn events_are_told_as_they_come_and_a_cursor_goes_on_without_a_gap() {
     let terminal = Terminal::configured();
     let server = terminal.serve();
     post(&server, "a");
-    let mut tail = Tail::start(&terminal, &["--cursor", "start", "--json"]);
+    let tail = Tail::start(&terminal, &["--cursor", "start", "--json"]);
     assert_eq!(tail.event(), "a");
     let cursor = tail.cursor();
     post(&server, "b");
@@ -69,7 +83,7 @@ fn events_are_told_as_they_come_and_a_cursor_goes_on_without_a_gap() {
     assert!(talk.contains("hookstead tail --cursor "), "{talk}");
     post(&server, "c");
 
-    let mut again = Tail::start(&terminal, &["--cursor", &cursor]);
+    let again = Tail::start(&terminal, &["--cursor", &cursor]);
     for id in ["b", "c"] {
         let line = again.line();
         assert!(line.contains(&format!("  conf  no type  {id}  stored")), "{line}");
@@ -84,7 +98,7 @@ fn a_server_that_is_started_anew_is_waited_for() {
     let terminal = Terminal::configured();
     let server = terminal.serve();
     post(&server, "a");
-    let mut tail = Tail::start(&terminal, &["--cursor", "start", "--json"]);
+    let tail = Tail::start(&terminal, &["--cursor", "start", "--json"]);
     assert_eq!(tail.event(), "a");
     tail.cursor();
     server.kill9();
@@ -117,19 +131,19 @@ fn only_what_is_asked_for_is_told() {
     let terminal = Terminal::new();
     let server = terminal.serve();
     terminal.ok(&["send", "stripe"]);
-    let mut tail = Tail::start(&terminal, &["--source", "stripe", "--json"]);
-    // It is there when a request of it waits; until then events are none of its.
-    let mut sent = 0;
+    let tail = Tail::start(&terminal, &["--source", "stripe", "--json"]);
+    // What comes before its first request is none of its, and nobody says when that was.
+    let mut line = None;
     wait_until(
         || {
-            sent += 1;
             terminal.ok(&["send", "github"]);
             terminal.ok(&["send", "stripe"]);
-            sent == 3
+            line = tail.line_by_now();
+            line.is_some()
         },
-        || "three".to_owned(),
+        || "a line of an event".to_owned(),
     );
-    let line: Value = serde_json::from_str(&tail.line()).expect("JSON");
+    let line: Value = serde_json::from_str(&line.expect("it was waited for")).expect("JSON");
     assert_eq!(line["event"]["source"], "stripe", "{line}");
     tail.interrupt();
     drop(server);

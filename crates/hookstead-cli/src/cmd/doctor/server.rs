@@ -27,8 +27,9 @@ const READY: &str = "ready";
 const VERSION: &str = "version";
 const LISTEN: &str = "listen";
 
-/// Both listeners answer such questions in milliseconds; whoever takes this long does not work.
-const ANSWER_WITHIN: Duration = Duration::from_secs(5);
+/// Both listeners answer such questions in milliseconds. It is longer than the server itself lets a request wait: what it
+/// says in the end, also that it is too busy, tells a person more than that it said nothing.
+const ANSWER_WITHIN: Duration = Duration::from_secs(15);
 
 /// What was found.
 pub(super) struct Look {

@@ -5,7 +5,6 @@ use std::io::{ErrorKind, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::process::Command;
-use std::time::{Duration, Instant};
 
 use super::case::{Case, hmac_hex, wire};
 use super::play::{find, play};
@@ -14,9 +13,6 @@ use super::trace;
 use crate::harness::{Connection, Request, Target, wait_until};
 
 const SECRET: &str = "hookbox-test-secret-01";
-
-/// How soon nearly all answers must be there, on a small machine.
-const PROMPT: Duration = Duration::from_secs(1);
 
 fn signed(id: &str, body: &[u8]) -> Vec<u8> {
     let signature = hmac_hex(SECRET, body);
@@ -65,37 +61,31 @@ fn b127_while_nothing_can_be_stored_nothing_is_acknowledged() {
     assert_eq!(server.admin().events().len(), 1);
 }
 
-/// Everything is logged, into a pipe that nobody reads.
+/// Everything is logged, into a pipe that nobody reads, and owed to a target that never answers: whoever waited for one
+/// of them would wait for longer than the server and this client do.
 #[test]
 fn b129_a_blocked_log_delays_no_answer() {
     let case = Case::get("B129");
-    // A target that never answers, and that everything is owed to.
     let target = Target::answering(200, b"");
     target.answer_raw(b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\nx-slow: ");
-    let push = format!("[destinations.app]\npush = \"{}\"\nallow_private = true\n", target.url());
+    let push =
+        format!("[destinations.app]\npush = \"{}\"\nallow_private = true\ntimeout = \"15m\"\n", target.url());
     let stage =
         Stage::at(case.now()).source(&case.sources()[0]).toml(&push).variable("HOOKSTEAD_LOG", "debug");
     let (log, mut full) = pipe(stage.data());
     let server = stage.serve_logging_to(&log);
     let address = server.intake();
-    let mut times: Vec<Duration> = std::thread::scope(|scope| {
-        let sender = |sender: usize| {
+    std::thread::scope(|scope| {
+        for sender in 0..50 {
             scope.spawn(move || {
                 let mut connection = Connection::open(address).expect("a connection");
-                let mut send = |number: usize| {
-                    let begun = Instant::now();
+                for number in 0..10 {
                     let reply = connection.exchange(&signed(&format!("{sender}-{number}"), b"x"));
                     assert_eq!(reply.expect("an answer").status, 202);
-                    begun.elapsed()
-                };
-                (0..10).map(&mut send).collect::<Vec<_>>()
-            })
-        };
-        let senders: Vec<_> = (0..50).map(sender).collect();
-        senders.into_iter().flat_map(|sender| sender.join().expect("no sender failed")).collect()
+                }
+            });
+        }
     });
-    times.sort();
-    assert!(times[times.len() * 99 / 100] < PROMPT, "{:?}", &times[times.len() * 98 / 100..]);
     let blocked = full.write(&[0; 4096]).expect_err("the log is full");
     assert_eq!(blocked.kind(), ErrorKind::WouldBlock);
     assert_eq!(server.admin().events().len(), 500);

@@ -7,19 +7,36 @@ use serde_json::json;
 
 use super::case::{hmac_hex, wire};
 use super::stage::Stage;
-use crate::harness::{Connection, Request, send_signal, wait_until};
+use crate::harness::{Connection, Request, Server, send_signal, wait_until};
 
 const SECRET: &str = "hookbox-test-secret-01";
 const NOW: i64 = 1_760_000_000;
 
-/// The time that an orchestrator gives before it kills.
-const GRACE: Duration = Duration::from_secs(10);
+/// The time that an orchestrator gives before it kills. Less than what would be waited for in vain: a follower for 50 s,
+/// an idle connection for 75 s.
+const GRACE: Duration = Duration::from_secs(30);
+
+/// How long a stop may wait for what is in flight: so long that what it should not wait for shows.
+const DRAIN: &str = "\"10m\"";
 
 fn stage() -> Stage {
     Stage::at(NOW).source(&json!({
         "name": "gen", "preset": "hmac", "signature_header": "X-Signature", "event_id": "header:X-Event-Id",
         "secrets": [SECRET]
     }))
+}
+
+/// Somebody who follows the events: it is answered at once that there are none yet, and asks for what comes next.
+fn follower(stage: &Stage, server: &Server) -> Connection {
+    let token = stage.run(&["token", "create"]);
+    let get = |target: &str| {
+        let get = Request::new("GET", target, server.admin_address());
+        get.with("Authorization", &format!("Bearer {}", token.stdout.trim())).bytes()
+    };
+    let mut follower = Connection::open(server.admin_address()).expect("a connection");
+    assert_eq!(follower.exchange(&get("/v1/tail")).expect("an answer").status, 200);
+    follower.send(&get("/v1/tail?wait=50s")).expect("sent");
+    follower
 }
 
 fn signed(id: &str, more: &[(&str, &str)]) -> Vec<u8> {
@@ -69,7 +86,7 @@ enum End {
 
 #[test]
 fn b208_sigterm_under_load_cuts_no_answer() {
-    let stage = stage();
+    let stage = stage().server("drain", DRAIN);
     let mut server = stage.serve();
     let address = server.intake().to_owned();
     let acknowledged = AtomicUsize::new(0);
@@ -89,6 +106,7 @@ fn b208_sigterm_under_load_cuts_no_answer() {
         };
         let senders: Vec<_> = (0..8).map(sender).collect();
         wait_until(|| acknowledged.load(Ordering::Relaxed) >= 100, || "no load".to_owned());
+        let _follower = follower(&stage, &server);
         let begun = Instant::now();
         send_signal("TERM", server.pid());
         assert_eq!(server.wait_for_end().code(), Some(0));
@@ -123,8 +141,9 @@ fn attempt(address: &str, request: &[u8]) -> End {
 
 #[test]
 fn b209_open_connections_do_not_delay_the_end() {
-    let stage = stage();
+    let stage = stage().server("drain", DRAIN);
     let mut server = stage.serve();
+    let _follower = follower(&stage, &server);
     let mut idle = server.connect();
     assert_eq!(idle.exchange(&signed("idle", &[])).expect("an answer").status, 202);
     let mut half = server.connect();

@@ -4,10 +4,16 @@ use serde_json::{Value, json};
 
 use super::case::{hmac_hex, text, wire};
 use super::stage::Stage;
-use crate::harness::{Admin, Server, wait_until};
+use crate::harness::{Admin, Server, instant, wait_until};
 
 pub(crate) const SECRET: &str = "hookbox-test-secret-01";
 pub(crate) const NOW: i64 = 1_760_000_000;
+
+/// Connections on which many events are sent beside each other, so that a commit takes as many of them.
+const SENDERS: usize = 32;
+
+/// Requests that are under way on each of them.
+const PIPELINED: usize = 16;
 
 /// A stage with the source `gen` and these destinations.
 pub(crate) fn stage(destinations: &str) -> Stage {
@@ -27,10 +33,39 @@ pub(crate) fn post(server: &Server, id: &str, body: &[u8]) {
 }
 
 pub(crate) fn post_to(server: &Server, source: &str, id: &str, body: &[u8]) {
+    let reply = server.connect().exchange(&request(source, id, body)).expect("an answer");
+    assert_eq!(reply.status, 202, "{id}: {reply}");
+}
+
+/// Sends the events `e0` to `e{count - 1}` to `gen`, each with its number as the body; all must be stored. It takes few
+/// commits, and so little time also where each one is slow.
+pub(crate) fn post_many(server: &Server, count: usize) {
+    let mut connections: Vec<_> = (0..SENDERS.min(count)).map(|_| server.connect()).collect();
+    let numbers: Vec<usize> = (0..count).collect();
+    for round in numbers.chunks(SENDERS * PIPELINED) {
+        let share = round.len().div_ceil(connections.len());
+        let shares = || round.chunks(share);
+        for (connection, share) in connections.iter_mut().zip(shares()) {
+            let requests = share.iter().flat_map(|number| numbered(*number)).collect::<Vec<u8>>();
+            connection.send(&requests).expect("they are taken");
+        }
+        for (connection, share) in connections.iter_mut().zip(shares()) {
+            for number in share {
+                let reply = connection.receive().expect("an answer").expect("an answer before the end");
+                assert_eq!(reply.status, 202, "e{number}: {reply}");
+            }
+        }
+    }
+}
+
+fn numbered(number: usize) -> Vec<u8> {
+    request("gen", &format!("e{number}"), number.to_string().as_bytes())
+}
+
+fn request(source: &str, id: &str, body: &[u8]) -> Vec<u8> {
     let signature = hmac_hex(SECRET, body);
     let headers = [("X-Event-Id", id), ("X-Signature", signature.as_str()), ("Content-Type", "text/plain")];
-    let request = wire("POST", &format!("/in/{source}"), &headers, body);
-    assert_eq!(server.connect().exchange(&request).expect("an answer").status, 202, "{id}");
+    wire("POST", &format!("/in/{source}"), &headers, body)
 }
 
 /// Claims for `app`; an empty list if nothing came in time.
@@ -86,5 +121,5 @@ pub(crate) fn count(admin: &mut Admin, state: &str) -> usize {
 
 /// An instant of the API in Unix seconds.
 pub(crate) fn seconds(at: &Value) -> i64 {
-    text(at).parse::<jiff::Timestamp>().expect("RFC 3339").as_second()
+    instant(at).as_second()
 }

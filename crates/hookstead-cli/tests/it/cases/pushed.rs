@@ -7,16 +7,17 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use super::case::{Case, text};
-use super::owed::{claim, count, delivery, post, settle, stage, wait_for};
+use super::owed::{claim, count, delivery, post, post_many, settle, stage, wait_for};
 use super::stage::Stage;
 use super::trace;
 use crate::harness::{Connection, Request, Server, Target, send_signal, wait_until};
 
 const PULL: &str = "[destinations.app]\npull = true\n";
 
+/// So long that no push to a target that hangs ends before the test does.
 fn push_to(target: &Target) -> String {
-    let url = target.url();
-    format!("[destinations.app]\npush = \"{url}\"\nallow_private = true\nretry = [\"0s\", \"1h\", \"1h\"]\n")
+    let (url, times) = (target.url(), "timeout = \"15m\"\nretry = [\"0s\", \"1h\", \"1h\"]\n");
+    format!("[destinations.app]\npush = \"{url}\"\nallow_private = true\n{times}")
 }
 
 /// A target that takes a push and does not answer it.
@@ -85,23 +86,19 @@ fn b102_a_conflict_is_a_conflict_also_while_the_event_is_worked() {
     assert_eq!([status(1), status(2)], [409, 200], "and afterwards");
 }
 
-/// The case says 100,000; a queue that reached back to the senders would do so with 3,000.
+/// The case says 100,000; a queue that reached back to the senders would do so with 3,000. No push ends, so a sender that
+/// had to wait for one would not be told 202 but, in the end, 503.
 #[test]
 fn b128_what_waits_for_a_target_keeps_no_sender_waiting() {
     let target = hanging();
     let stage = stage(&push_to(&target));
     let server = stage.serve();
-    (0..3_000).for_each(|number| post(&server, &format!("e{number}"), b"x"));
+    post_many(&server, 3_000);
     target.wait_for(16);
-    let mut longest = Duration::ZERO;
-    for number in 0..100 {
-        let begun = Instant::now();
-        post(&server, &format!("more{number}"), b"x");
-        longest = longest.max(begun.elapsed());
-    }
-    assert!(longest < Duration::from_secs(1), "{longest:?}");
+    (0..100).for_each(|number| post(&server, &format!("more{number}"), b"x"));
     let mut admin = server.admin();
-    assert_eq!(count(&mut admin, "waiting") + count(&mut admin, "leased"), 3_100);
+    assert_eq!([count(&mut admin, "waiting"), count(&mut admin, "leased")], [3_084, 16]);
+    assert_eq!(target.got().len(), 16);
 }
 
 #[test]
@@ -109,7 +106,7 @@ fn b209_leases_are_given_back_at_the_stop_in_spite_of_a_follower() {
     let target = hanging();
     let stage = stage(&push_to(&target)).server("drain", "\"1s\"");
     let mut server = stage.serve();
-    (0..10).for_each(|number| post(&server, &format!("e{number}"), b"x"));
+    post_many(&server, 10);
     target.wait_for(10);
     assert_eq!(count(&mut server.admin(), "leased"), 10);
     let token = stage.run(&["token", "create"]);
@@ -120,7 +117,7 @@ fn b209_leases_are_given_back_at_the_stop_in_spite_of_a_follower() {
     let begun = Instant::now();
     send_signal("TERM", server.pid());
     assert_eq!(server.wait_for_end().code(), Some(0));
-    assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
+    assert!(begun.elapsed() < Duration::from_secs(30), "not before its answer: {:?}", begun.elapsed());
 
     target.answer(200, b"");
     let server = stage.serve();
@@ -144,11 +141,12 @@ fn b138_without_a_record_there_is_no_push() {
     let stage = stage(&push);
     let server = stage.serve();
     let mut admin = server.admin();
-    (0..100).for_each(|number| post(&server, &format!("e{number}"), number.to_string().as_bytes()));
+    post_many(&server, 100);
     // Sixteen are leased and pushed, and now the disk is full.
-    let begun = target.wait_for(16).len();
+    target.wait_for(16);
     let calls = "pwrite64,ftruncate,fallocate";
     let fault = trace::attach(&server, calls, &format!("inject={calls}:error=ENOSPC"));
+    let begun = target.got().len();
     target.answer(200, b"");
     // Longer than the attempts; nothing that comes in can be stored, so this waits for its whole time.
     assert_eq!(admin.get("/v1/tail?wait=9s").status, 200);
@@ -157,8 +155,12 @@ fn b138_without_a_record_there_is_no_push() {
     assert_eq!(count(&mut admin, "done"), 0);
     fault.detach();
     wait_until(|| count(&mut admin, "done") == 100, || format!("{} done", target.got().len()));
-    let mut pushes: BTreeMap<Vec<u8>, usize> = BTreeMap::new();
+    let mut pushes: BTreeMap<Vec<u8>, u64> = BTreeMap::new();
     target.got().into_iter().for_each(|pushed| *pushes.entry(pushed.body).or_default() += 1);
     assert_eq!(pushes.len(), 100);
-    assert!(pushes.values().all(|count| *count <= 2), "{pushes:?}");
+    for (number, count) in pushes {
+        let number = String::from_utf8(number).expect("the body is a number");
+        let attempts = delivery(&mut admin, &format!("e{number}"), "app")["attempts"].as_u64();
+        assert!(attempts.is_some_and(|attempts| count <= attempts), "{number}: {count} of {attempts:?}");
+    }
 }

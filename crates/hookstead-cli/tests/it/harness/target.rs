@@ -38,12 +38,11 @@ impl Pushed {
 impl Target {
     /// Listens, and answers everything with this status and body.
     pub(crate) fn answering(status: u16, body: &[u8]) -> Self {
-        Self::answering_at(0, status, body)
+        Self::answering_on(TcpListener::bind("127.0.0.1:0").expect("a port"), status, body)
     }
 
-    /// The same at a port of the caller's choice.
-    pub(crate) fn answering_at(port: u16, status: u16, body: &[u8]) -> Self {
-        let listener = TcpListener::bind(("127.0.0.1", port)).expect("a port");
+    /// The same on a listener that is there already.
+    pub(crate) fn answering_on(listener: TcpListener, status: u16, body: &[u8]) -> Self {
         let address = listener.local_addr().expect("it has one");
         let target = Self { address, state: Arc::default() };
         target.answer(status, body);

@@ -34,7 +34,7 @@ fn as_many_header_fields_as_the_limit_pass_and_one_more_is_431() {
 
 #[test]
 fn a_flood_of_header_fields_is_431_and_its_connections_come_back() {
-    let besieged = Besieged::start(Project::new());
+    let besieged = Besieged::start(Project::new().limit("header_time", "\"10m\""));
     let crowd = besieged.crowd(&with_fields(HEADER_FIELDS_MAX + 10));
     besieged.assert_serves("meanwhile");
     for connection in crowd {
@@ -45,7 +45,7 @@ fn a_flood_of_header_fields_is_431_and_its_connections_come_back() {
 
 #[test]
 fn heads_without_end_are_431_and_their_connections_come_back() {
-    let besieged = Besieged::start(Project::new());
+    let besieged = Besieged::start(Project::new().limit("header_time", "\"10m\""));
     let mut crowd = besieged.crowd(b"POST /in/conf HTTP/1.1\r\nHost: localhost\r\n");
     let field = format!("X-More: {}\r\n", "x".repeat(1000)).into_bytes();
     for connection in &mut crowd {
@@ -62,7 +62,7 @@ fn heads_without_end_are_431_and_their_connections_come_back() {
 
 #[test]
 fn a_long_address_is_414_and_its_connections_come_back() {
-    let besieged = Besieged::start(Project::new());
+    let besieged = Besieged::start(Project::new().limit("header_time", "\"10m\""));
     let with_query =
         |query: &str| Request::signed("a", b"x").with_target(&format!("/in/conf?{query}")).bytes();
     for round in 0..CROWD {
