@@ -85,9 +85,13 @@ async fn ask(config: &Config, running: &Running) -> Result<Look> {
     let intake =
         Asked { http: http_client(&running.intake, ANSWER_WITHIN)?, base: &running.intake, token: None };
     let admin = Asked { http: http_client(&running.admin, ANSWER_WITHIN)?, base: &running.admin, token };
-    findings.push(intake_answers(&intake).await);
+    // Both at once, so that a server that does not answer is waited for once.
+    let mut of_admin = Vec::new();
+    let (of_intake, goes_on) = tokio::join!(intake_answers(&intake), admin_answers(&admin, &mut of_admin));
+    findings.push(of_intake);
+    findings.extend(of_admin);
     let mut start = Vec::new();
-    if admin_answers(&admin, &mut findings).await {
+    if goes_on {
         start = its_own_word(&admin, &mut findings).await;
         its_deliveries(&admin, &mut findings).await;
     }
