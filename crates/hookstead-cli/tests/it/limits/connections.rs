@@ -2,10 +2,8 @@
 
 use std::net::{SocketAddr, TcpStream, UdpSocket};
 
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-
 use super::besieged::{Besieged, last_answer};
-use crate::harness::{Connection, Project, Request, wait_until};
+use crate::harness::{Connection, Project, Request, descriptors_allowed, wait_until};
 
 /// How many connections do nothing.
 const IDLE: usize = 10_000;
@@ -43,16 +41,6 @@ fn memory_of_idle(besieged: &Besieged, count: usize, wave: usize) -> u64 {
     drop(idle);
     besieged.assert_closed();
     grown
-}
-
-/// Lets this process have as many files open as the system allows, and says how many connections that makes.
-fn descriptors_allowed() -> usize {
-    let limit = getrlimit(Resource::Nofile);
-    let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
-    setrlimit(Resource::Nofile, raised).expect("a limit up to the maximum can be set");
-    let most = limit.maximum.unwrap_or(u64::MAX);
-    // The other tests of this process have files open as well.
-    usize::try_from(most / 2).unwrap_or(usize::MAX)
 }
 
 #[test]
