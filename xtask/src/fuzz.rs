@@ -24,6 +24,16 @@ const SECONDS: u32 = 20;
 /// An input that takes longer is a finding: its work has no bound.
 const INPUT_SECONDS_MAX: u32 = 10;
 
+/// The same in `ci`, whose machine may have little time for it, and whose inputs are few.
+const CI_INPUT_SECONDS_MAX: u32 = 60;
+
+/// What the inputs of `ci` are made from, so that they are the same each time as far as it gets.
+const CI_SEED: u32 = 1;
+
+/// How many inputs `ci` tries of each target: about what the slowest of them does in its time, so that a faster machine
+/// tries no others.
+const CI_INPUTS_MAX: u32 = 50_000;
+
 /// So is one that needs more memory.
 const MEMORY_MIB_MAX: u32 = 1_024;
 
@@ -55,22 +65,84 @@ pub(crate) struct Fuzz {
     input: Option<PathBuf>,
 }
 
+/// How the targets are run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Plan {
+    seconds: u32,
+    input_seconds_max: u32,
+    /// Where the inputs come from, and how many there are at most; `None`: others each time, as many as there is time for.
+    fixed: Option<Fixed>,
+    /// The folder of the inputs that are found, which the next run goes on from.
+    corpus: &'static str,
+}
+
+/// Inputs that are the same each time, where the target itself does not go by chance (a key, the name of a file).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Fixed {
+    seed: u32,
+    inputs_max: u32,
+}
+
+impl Plan {
+    const fn by_hand(seconds: u32) -> Self {
+        Self { seconds, input_seconds_max: INPUT_SECONDS_MAX, fixed: None, corpus: "corpus" }
+    }
+
+    /// From the same inputs each time, whatever other runs have found: a run without a change ends as the one before.
+    const CI: Self = Self {
+        seconds: SECONDS,
+        input_seconds_max: CI_INPUT_SECONDS_MAX,
+        fixed: Some(Fixed { seed: CI_SEED, inputs_max: CI_INPUTS_MAX }),
+        corpus: "ci-corpus",
+    };
+
+    fn options(self) -> Vec<String> {
+        let mut options = vec![
+            format!("-timeout={}", self.input_seconds_max),
+            format!("-max_total_time={}", self.seconds),
+            format!("-rss_limit_mb={MEMORY_MIB_MAX}"),
+            format!("-max_len={INPUT_BYTES_MAX}"),
+            "-print_final_stats=1".to_owned(),
+        ];
+        if let Some(Fixed { seed, inputs_max }) = self.fixed {
+            // What is compared includes numbers that are others each time, such as a map's hashes.
+            let own_values_only = "-use_cmp=0".to_owned();
+            options.extend([format!("-seed={seed}"), format!("-runs={inputs_max}"), own_values_only]);
+        }
+        options
+    }
+}
+
 /// As `ci` runs it.
 pub(crate) fn run_all() -> Result<()> {
-    run(&Fuzz { seconds: SECONDS, only: None, input: None })
+    let targets = targets()?;
+    provide(&targets)?;
+    let corpus = target_dir().join("fuzz").join(Plan::CI.corpus);
+    if corpus.exists() {
+        fs::remove_dir_all(&corpus).with_context(|| format!("cannot remove {}", corpus.display()))?;
+    }
+    run_and_report(targets, Plan::CI)
 }
 
 /// Builds and runs them.
 pub(crate) fn run(arguments: &Fuzz) -> Result<()> {
     let targets = chosen(arguments.only.as_deref())?;
-    ensure(TOOLS)?;
-    step("build the fuzz targets", || build(&targets))?;
+    provide(&targets)?;
+    let plan = Plan::by_hand(arguments.seconds);
     if let (Some(input), [target]) = (&arguments.input, targets.as_slice()) {
         let input = std::path::absolute(input).context("cannot find the current folder")?;
-        return check(Command::new(program(target)).arg(limits()).arg(input));
+        return check(Command::new(program(target)).args(plan.options()).arg(input));
     }
-    let results =
-        step(&format!("run {} fuzz targets", targets.len()), || Ok(run_each(targets, arguments.seconds)))?;
+    run_and_report(targets, plan)
+}
+
+fn provide(targets: &[String]) -> Result<()> {
+    ensure(TOOLS)?;
+    step("build the fuzz targets", || build(targets))
+}
+
+fn run_and_report(targets: Vec<String>, plan: Plan) -> Result<()> {
+    let results = step(&format!("run {} fuzz targets", targets.len()), || Ok(run_each(targets, plan)))?;
     let failed: Vec<_> =
         results.iter().filter_map(|(target, result)| Some((target, result.as_ref().err()?))).collect();
     for (target, result) in &results {
@@ -109,13 +181,41 @@ fn targets() -> Result<Vec<String>> {
 
 /// Into the folder that the tests are built into: the dependencies are the same, and are not built again.
 fn build(targets: &[String]) -> Result<()> {
-    // The versions of the product, to which cargo adds those of libFuzzer.
-    let (product, fuzz) = (root().join("Cargo.lock"), root().join("fuzz/Cargo.lock"));
-    fs::copy(&product, &fuzz).with_context(|| format!("cannot copy {} to fuzz/", product.display()))?;
+    renew_lock()?;
     let mut build = cargo(&["build", "--manifest-path", "fuzz/Cargo.toml"]);
     build.args(targets.iter().flat_map(|target| ["--bin", target]));
     build.env("CARGO_TARGET_DIR", target_dir()).env("RUSTC_WRAPPER", root().join("fuzz/instrument.sh"));
     check(&mut build)
+}
+
+/// Writes `fuzz/Cargo.lock` anew: the versions of the product, and its own for libFuzzer. Cargo drops what is not needed of
+/// them, which leaves the committed file as it is unless the product's has changed.
+fn renew_lock() -> Result<()> {
+    let (product, fuzz) = locks()?;
+    let path = root().join("fuzz/Cargo.lock");
+    fs::write(&path, merged(&product, &fuzz)).with_context(|| format!("cannot write {}", path.display()))
+}
+
+/// The texts of `Cargo.lock` and of `fuzz/Cargo.lock`.
+fn locks() -> Result<(String, String)> {
+    let read =
+        |name: &str| fs::read_to_string(root().join(name)).with_context(|| format!("cannot read {name}"));
+    Ok((read("Cargo.lock")?, read("fuzz/Cargo.lock")?))
+}
+
+/// How an entry of a lock begins.
+const ENTRY: &str = "[[package]]\n";
+
+/// All entries of the first lock, and those of the second whose names the first does not have.
+fn merged(product: &str, fuzz: &str) -> String {
+    let own =
+        fuzz.split(ENTRY).skip(1).filter(|entry| !product.contains(&format!("{ENTRY}{}", name_line(entry))));
+    own.fold(product.to_owned(), |text, entry| format!("{}\n\n{ENTRY}{entry}", text.trim_end()))
+}
+
+/// The line of an entry that names it.
+fn name_line(entry: &str) -> &str {
+    entry.split_inclusive('\n').next().unwrap_or(entry)
 }
 
 fn program(target: &str) -> PathBuf {
@@ -125,13 +225,13 @@ fn program(target: &str) -> PathBuf {
 type Outcome = (String, Result<String>);
 
 /// As many at once as there are processors.
-fn run_each(targets: Vec<String>, seconds: u32) -> Vec<Outcome> {
+fn run_each(targets: Vec<String>, plan: Plan) -> Vec<Outcome> {
     let at_once = std::thread::available_parallelism().map_or(1, usize::from);
     let (queue, done) = (Mutex::new(VecDeque::from(targets)), Mutex::new(Vec::new()));
     let next = || queue.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
     let work = || {
         while let Some(target) = next() {
-            let result = run_one(&target, seconds);
+            let result = run_one(&target, plan);
             done.lock().unwrap_or_else(PoisonError::into_inner).push((target, result));
         }
     };
@@ -141,22 +241,16 @@ fn run_each(targets: Vec<String>, seconds: u32) -> Vec<Outcome> {
     done
 }
 
-fn limits() -> String {
-    format!("-timeout={INPUT_SECONDS_MAX}")
-}
-
-fn run_one(target: &str, seconds: u32) -> Result<String> {
+fn run_one(target: &str, plan: Plan) -> Result<String> {
     let folder = |kind: &str| target_dir().join("fuzz").join(kind).join(target);
-    let (seeds, corpus, found) = (folder("seeds"), folder("corpus"), target_dir().join("fuzz/found"));
+    let (seeds, corpus, found) = (folder("seeds"), folder(plan.corpus), target_dir().join("fuzz/found"));
     for folder in [&seeds, &corpus, &found] {
         fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
     }
     let log = target_dir().join("fuzz").join(format!("{target}.log"));
     let file = fs::File::create(&log).with_context(|| format!("cannot make {}", log.display()))?;
     let mut fuzz = Command::new(program(target));
-    fuzz.args([limits(), format!("-max_total_time={seconds}"), format!("-rss_limit_mb={MEMORY_MIB_MAX}")]);
-    fuzz.args([format!("-max_len={INPUT_BYTES_MAX}"), "-print_final_stats=1".to_owned()]);
-    fuzz.arg(format!("-artifact_prefix={}/{target}-", found.display()));
+    fuzz.args(plan.options()).arg(format!("-artifact_prefix={}/{target}-", found.display()));
     fuzz.args([&corpus, &seeds]);
     let regressions = root().join("fuzz/regressions").join(target);
     fuzz.args(regressions.is_dir().then_some(regressions));
@@ -209,6 +303,43 @@ mod tests {
             shown.contains("it is wrong") && shown.contains("--only wal --input f/wal-crash-1"),
             "{shown}"
         );
+    }
+
+    #[test]
+    fn the_targets_are_built_with_the_versions_of_the_product() {
+        let (product, fuzz) = locks().unwrap();
+        for entry in fuzz.split(ENTRY).skip(1) {
+            let lines = |count| entry.split_inclusive('\n').take(count).collect::<String>();
+            let (name, version) = (lines(1), lines(2));
+            if ["hookstead-fuzz", "libfuzzer-sys", "arbitrary"].iter().any(|own| name.contains(own)) {
+                continue;
+            }
+            assert!(
+                product.contains(&format!("{ENTRY}{version}")),
+                "fuzz/Cargo.lock is not of this Cargo.lock; `cargo xtask fuzz --seconds 1` writes it anew:\n{version}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_lock_has_what_the_other_one_lacks() {
+        let (one, two) =
+            ("[[package]]\nname = \"a\"\nversion = \"1\"\n", "[[package]]\nname = \"a\"\nversion = \"2\"\n");
+        let more = "[[package]]\nname = \"aa\"\nversion = \"3\"\n";
+        assert_eq!(
+            merged(&format!("version = 4\n\n{one}"), &format!("version = 3\n\n{two}\n{more}")),
+            format!("version = 4\n\n{one}\n{more}")
+        );
+    }
+
+    #[test]
+    fn ci_goes_by_one_seed_and_leaves_what_people_found_alone() {
+        let seed = |plan: Plan| {
+            plan.options().into_iter().filter(|option| option.starts_with("-seed")).collect::<Vec<_>>()
+        };
+        assert_eq!(seed(Plan::CI), ["-seed=1"]);
+        assert_eq!(seed(Plan::by_hand(5)), [""; 0]);
+        assert_ne!(Plan::CI.corpus, Plan::by_hand(5).corpus);
     }
 
     #[test]
