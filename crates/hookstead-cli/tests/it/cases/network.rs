@@ -12,8 +12,8 @@ use crate::harness::{Connection, Request, Server, send_signal, wait_until};
 const SECRET: &str = "hookbox-test-secret-01";
 const NOW: i64 = 1_760_000_000;
 
-/// The time that an orchestrator gives before it kills. Less than what would be waited for in vain: a follower for 50 s,
-/// an idle connection for 75 s.
+/// The time that an orchestrator gives before it kills. Less than what would be waited for in vain: 75 s for an idle
+/// connection, and the whole drain for what never ends.
 const GRACE: Duration = Duration::from_secs(30);
 
 /// How long a stop may wait for what is in flight: so long that what it should not wait for shows.
