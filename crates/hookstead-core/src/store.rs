@@ -129,7 +129,7 @@ pub struct StoreFacts {
     pub kind: &'static str,
     /// Where it is, for people; never with a password.
     pub location: String,
-    /// What a returned commit rests on, for people: `WAL, synchronous=EXTRA, fsync`.
+    /// What a returned commit rests on, for people: `WAL, synchronous=EXTRA, log synced`.
     pub durability: String,
     /// Whether what it holds outlives the process.
     pub persistent: bool,

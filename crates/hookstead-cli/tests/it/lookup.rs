@@ -88,7 +88,10 @@ fn check_receipt(receipt: &Value, event: &Value, kind: &str) {
     assert_eq!(receipt["scope"], "4666");
     let store = &receipt["store"];
     assert_eq!((&store["kind"], &store["persistent"]), (&json!(kind), &json!(true)), "{receipt}");
-    assert!(store["durability"].as_str().is_some_and(|durability| durability.contains("fsync")), "{receipt}");
+    assert!(
+        store["durability"].as_str().is_some_and(|durability| durability.contains("synced")),
+        "{receipt}"
+    );
 }
 
 #[test]

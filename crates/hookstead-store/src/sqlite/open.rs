@@ -216,7 +216,7 @@ pub(super) fn facts(path: &Path, identity_key: IdentityKey) -> StoreFacts {
     StoreFacts {
         kind: KIND,
         location: path.display().to_string(),
-        durability: format!("SQLite {}, WAL, synchronous=EXTRA, fsync", rusqlite::version()),
+        durability: format!("SQLite {}, WAL, synchronous=EXTRA, log synced", rusqlite::version()),
         persistent: true,
         batches_in_flight: NonZeroUsize::MIN,
         identity_key,

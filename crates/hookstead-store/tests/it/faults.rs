@@ -64,7 +64,7 @@ fn letter(answer: &Result<hookstead_core::AcceptReceipt, StoreError>) -> char {
 
 fn a_failed_sync_poisons_at_every_place() {
     let runs: Vec<String> =
-        (1..80).step_by(3).map(|n| sweep("fsync", &format!("error=EIO:when={n}"))).collect();
+        (1..80).step_by(3).map(|n| sweep("fsync,fdatasync", &format!("error=EIO:when={n}"))).collect();
     check_fail_stop(&runs);
 }
 

@@ -314,7 +314,8 @@ fn b178_a_network_file_system_is_refused_by_name() {
 fn b184_the_directory_is_synced_before_the_answer() {
     let stage = stage().store(FILES);
     let file = stage.data().join("files.strace");
-    let server = stage.serve_traced(trace::strace(&file, "openat,pwrite64,fsync,write,writev,sendto", 4096));
+    let server =
+        stage.serve_traced(trace::strace(&file, "openat,pwrite64,fsync,fdatasync,write,writev,sendto", 4096));
     assert_eq!(post(&server, "first", b"one").status, 202);
     assert_eq!(post(&server, "second", b"two").status, 202);
     server.kill9();
@@ -322,7 +323,7 @@ fn b184_the_directory_is_synced_before_the_answer() {
     let made = |call: &Call| call.name == "openat" && call.arguments.contains("O_EXCL");
     let name = |call: &Call| trace::string(&call.arguments, 0);
     let synced = |calls: &[Call], is_it: &dyn Fn(&str) -> bool| {
-        let is_sync = |call: &Call| call.name == "fsync" && call.result == 0;
+        let is_sync = |call: &Call| matches!(&*call.name, "fsync" | "fdatasync") && call.result == 0;
         let at = calls.iter().position(|call| is_sync(call) && is_it(&call.path()));
         at.unwrap_or_else(|| panic!("no sync of it before the answer:\n{}", shown(calls)))
     };
