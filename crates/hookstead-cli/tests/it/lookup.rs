@@ -89,7 +89,7 @@ fn check_receipt(receipt: &Value, event: &Value, kind: &str) {
     let store = &receipt["store"];
     assert_eq!((&store["kind"], &store["persistent"]), (&json!(kind), &json!(true)), "{receipt}");
     assert!(
-        store["durability"].as_str().is_some_and(|durability| durability.contains("synced")),
+        store["durability"].as_str().is_some_and(|durability| durability.contains("sync")),
         "{receipt}"
     );
 }
