@@ -88,10 +88,7 @@ fn check_receipt(receipt: &Value, event: &Value, kind: &str) {
     assert_eq!(receipt["scope"], "4666");
     let store = &receipt["store"];
     assert_eq!((&store["kind"], &store["persistent"]), (&json!(kind), &json!(true)), "{receipt}");
-    assert!(
-        store["durability"].as_str().is_some_and(|durability| durability.contains("sync")),
-        "{receipt}"
-    );
+    assert!(store["durability"].as_str().is_some_and(|durability| durability.contains("sync")), "{receipt}");
 }
 
 #[test]
