@@ -17,6 +17,7 @@
 
 mod artifacts;
 mod blocks;
+mod orphans;
 mod proofs;
 mod providers;
 mod session;

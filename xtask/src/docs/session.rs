@@ -14,6 +14,7 @@ use rustix::process::{Pid, Signal, WaitOptions, kill_process_group, waitpgid};
 use tempfile::TempDir;
 
 use super::COMMAND_TIME_MAX;
+use super::orphans::Adoption;
 
 /// A line of the shell that no command prints.
 const MARKER: &str = "\u{1}hookstead-docs-exit";
@@ -32,6 +33,8 @@ pub(super) struct Session {
     lines: Receiver<String>,
     home: TempDir,
     scripts: usize,
+    /// Until the end has been waited for.
+    _orphans: Adoption,
 }
 
 impl Session {
@@ -39,11 +42,11 @@ impl Session {
     pub(super) fn start(binary_dir: &Path) -> Result<Self> {
         let home = tempfile::tempdir().context("cannot make a temporary folder")?;
         fs::create_dir(home.path().join("work"))?;
-        adopt_orphans()?;
+        let orphans = Adoption::begin()?;
         let mut shell = shell(home.path(), binary_dir).spawn().context("cannot start `bash`")?;
         let input = shell.stdin.take().context("the shell has no input")?;
         let output = shell.stdout.take().context("the shell has no output")?;
-        let mut session = Self { shell, input, lines: lines_of(output), home, scripts: 0 };
+        let mut session = Self { shell, input, lines: lines_of(output), home, scripts: 0, _orphans: orphans };
         session.tell("exec 2>&1")?;
         Ok(session)
     }
@@ -83,21 +86,6 @@ impl Session {
         Ok(path)
     }
 
-    /// Ends the shell and all that it started, and waits until that is gone: the next session wants the same ports.
-    fn end(&mut self) -> Result<()> {
-        // Its process group has its id: that takes along what runs in the background.
-        let group = Pid::from_child(&self.shell);
-        kill_process_group(group, Signal::KILL)?;
-        self.shell.wait()?;
-        loop {
-            match waitpgid(group, WaitOptions::empty()) {
-                Ok(_) | Err(Errno::INTR) => {}
-                Err(Errno::CHILD) => return Ok(()),
-                Err(error) => return Err(error.into()),
-            }
-        }
-    }
-
     fn tell(&mut self, line: &str) -> Result<()> {
         writeln!(self.input, "{line}").context("the shell has ended")
     }
@@ -129,23 +117,34 @@ impl Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
-        if let Err(error) = self.end() {
+        // Its process group has its id: that takes along what runs in the background. The next session wants the same
+        // ports.
+        let group = Pid::from_child(&self.shell);
+        if let Err(error) = end(&mut self.shell, group) {
             eprintln!("the shell of a document (process {}) could not be ended: {error:#}", self.shell.id());
         }
     }
 }
 
-/// Makes this process the parent of those whose own has ended, so that their end can be waited for.
-#[cfg(target_os = "linux")]
-fn adopt_orphans() -> Result<()> {
-    let any = rustix::process::getpid();
-    rustix::process::set_child_subreaper(Some(any)).context("cannot become the parent of orphans")
+/// Ends a shell and what else is in its process group, and waits until all that is gone; also after a step has failed,
+/// whose error is the one that it gives.
+fn end(shell: &mut Child, group: Pid) -> Result<()> {
+    let killed = kill_process_group(group, Signal::KILL).context("cannot kill its process group");
+    let shell_ended = shell.kill().and_then(|()| shell.wait()).context("cannot wait for its end");
+    // What could not be killed may go on for ever.
+    let options = if killed.is_ok() { WaitOptions::empty() } else { WaitOptions::NOHANG };
+    let group_ended = wait_for_group(group, options).context("cannot wait for what it started");
+    killed.and(shell_ended.map(drop)).and(group_ended)
 }
 
-/// Elsewhere nobody can: what ran beside a shell may end a moment after it.
-#[cfg(not(target_os = "linux"))]
-fn adopt_orphans() -> Result<()> {
-    Ok(())
+fn wait_for_group(group: Pid, options: WaitOptions) -> rustix::io::Result<()> {
+    loop {
+        match waitpgid(group, options) {
+            Ok(Some(_)) | Err(Errno::INTR) => {}
+            Ok(None) | Err(Errno::CHILD) => return Ok(()),
+            Err(error) => return Err(error),
+        }
+    }
 }
 
 fn shell(home: &Path, binary_dir: &Path) -> Command {
@@ -231,6 +230,17 @@ mod tests {
         drop(session);
         assert_eq!(test_kill_process(pid), Err(Errno::SRCH), "it is gone when the session is");
         assert_eq!(connection.read(&mut [0]).expect("the end, and no time-out"), 0);
+    }
+
+    #[test]
+    fn a_shell_ends_also_when_its_group_cannot_be_killed() {
+        let mut session = session();
+        // Greater than any process id: there is no such group.
+        let nobody = Pid::from_raw(i32::MAX).expect("not zero");
+        let error = end(&mut session.shell, nobody).expect_err("that group cannot be killed");
+        assert!(format!("{error:#}").starts_with("cannot kill its process group"), "{error:#}");
+        let shell = Pid::from_child(&session.shell);
+        assert_eq!(test_kill_process(shell), Err(Errno::SRCH), "it is gone all the same");
     }
 
     #[test]
