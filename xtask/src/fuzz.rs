@@ -24,8 +24,8 @@ const SECONDS: u32 = 20;
 /// An input that takes longer is a finding: its work has no bound.
 const INPUT_SECONDS_MAX: u32 = 10;
 
-/// The same in `ci`, whose machine may have little time for it, and whose inputs are few.
-const CI_INPUT_SECONDS_MAX: u32 = 60;
+/// The same in `ci`, whose machine may have little time for it: as long as the whole run of a target.
+const CI_INPUT_SECONDS_MAX: u32 = SECONDS;
 
 /// What the inputs of `ci` are made from, so that they are the same each time as far as it gets.
 const CI_SEED: u32 = 1;
@@ -88,7 +88,8 @@ impl Plan {
         Self { seconds, input_seconds_max: INPUT_SECONDS_MAX, fixed: None, corpus: "corpus" }
     }
 
-    /// From the same inputs each time, whatever other runs have found: a run without a change ends as the one before.
+    /// From the same inputs each time, whatever other runs have found; how many of them there is time for depends on the
+    /// machine.
     const CI: Self = Self {
         seconds: SECONDS,
         input_seconds_max: CI_INPUT_SECONDS_MAX,
@@ -113,15 +114,19 @@ impl Plan {
     }
 }
 
-/// As `ci` runs it.
+/// As `ci` runs it: a lock that is not of the product's is a failure as well.
 pub(crate) fn run_all() -> Result<()> {
     let targets = targets()?;
-    provide(&targets)?;
+    let lock = provide(&targets)?;
     let corpus = target_dir().join("fuzz").join(Plan::CI.corpus);
     if corpus.exists() {
         fs::remove_dir_all(&corpus).with_context(|| format!("cannot remove {}", corpus.display()))?;
     }
-    run_and_report(targets, Plan::CI)
+    run_and_report(targets, Plan::CI)?;
+    match lock {
+        Lock::Kept => Ok(()),
+        Lock::Renewed => bail!(STALE),
+    }
 }
 
 /// Builds and runs them.
@@ -136,9 +141,13 @@ pub(crate) fn run(arguments: &Fuzz) -> Result<()> {
     run_and_report(targets, plan)
 }
 
-fn provide(targets: &[String]) -> Result<()> {
+fn provide(targets: &[String]) -> Result<Lock> {
     ensure(TOOLS)?;
-    step("build the fuzz targets", || build(targets))
+    let lock = step("build the fuzz targets", || build(targets))?;
+    if lock == Lock::Renewed {
+        eprintln!("fuzz/Cargo.lock was not of this Cargo.lock and is renewed: commit it");
+    }
+    Ok(lock)
 }
 
 fn run_and_report(targets: Vec<String>, plan: Plan) -> Result<()> {
@@ -179,43 +188,66 @@ fn targets() -> Result<Vec<String>> {
     Ok(names)
 }
 
+/// What a build made of `fuzz/Cargo.lock`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Lock {
+    Kept,
+    Renewed,
+}
+
+/// The one thing to do where the locks differ.
+const STALE: &str = "fuzz/Cargo.lock is not of this Cargo.lock\n  fix    run `cargo xtask fuzz --seconds 1`, which renews it, and commit it";
+
 /// Into the folder that the tests are built into: the dependencies are the same, and are not built again.
-fn build(targets: &[String]) -> Result<()> {
-    renew_lock()?;
+///
+/// The lock is made of the product's first, and of its own for libFuzzer. Cargo then drops what is not needed of it and
+/// adds what is missing, which leaves the committed file as it is unless a dependency has changed.
+fn build(targets: &[String]) -> Result<Lock> {
+    let (product, before) = (lock("Cargo.lock")?, lock(LOCK)?);
+    fs::write(root().join(LOCK), merged(&product, &before))
+        .with_context(|| format!("cannot write {LOCK}"))?;
     let mut build = cargo(&["build", "--manifest-path", "fuzz/Cargo.toml"]);
     build.args(targets.iter().flat_map(|target| ["--bin", target]));
     build.env("CARGO_TARGET_DIR", target_dir()).env("RUSTC_WRAPPER", root().join("fuzz/instrument.sh"));
-    check(&mut build)
+    check(&mut build)?;
+    Ok(if lock(LOCK)? == before { Lock::Kept } else { Lock::Renewed })
 }
 
-/// Writes `fuzz/Cargo.lock` anew: the versions of the product, and its own for libFuzzer. Cargo drops what is not needed of
-/// them, which leaves the committed file as it is unless the product's has changed.
-fn renew_lock() -> Result<()> {
-    let (product, fuzz) = locks()?;
-    let path = root().join("fuzz/Cargo.lock");
-    fs::write(&path, merged(&product, &fuzz)).with_context(|| format!("cannot write {}", path.display()))
-}
+const LOCK: &str = "fuzz/Cargo.lock";
 
-/// The texts of `Cargo.lock` and of `fuzz/Cargo.lock`.
-fn locks() -> Result<(String, String)> {
-    let read =
-        |name: &str| fs::read_to_string(root().join(name)).with_context(|| format!("cannot read {name}"));
-    Ok((read("Cargo.lock")?, read("fuzz/Cargo.lock")?))
+fn lock(name: &str) -> Result<String> {
+    fs::read_to_string(root().join(name)).with_context(|| format!("cannot read {name}"))
 }
 
 /// How an entry of a lock begins.
 const ENTRY: &str = "[[package]]\n";
 
-/// All entries of the first lock, and those of the second whose names the first does not have.
+/// All entries of the first lock, and those of the second that it says nothing about.
 fn merged(product: &str, fuzz: &str) -> String {
-    let own =
-        fuzz.split(ENTRY).skip(1).filter(|entry| !product.contains(&format!("{ENTRY}{}", name_line(entry))));
+    let own = fuzz.split(ENTRY).skip(1).filter(|entry| !decides(product, entry));
     own.fold(product.to_owned(), |text, entry| format!("{}\n\n{ENTRY}{entry}", text.trim_end()))
 }
 
-/// The line of an entry that names it.
-fn name_line(entry: &str) -> &str {
-    entry.split_inclusive('\n').next().unwrap_or(entry)
+/// Whether the lock has an entry that stands for this one too: of the same name, and compatible with it.
+fn decides(lock: &str, entry: &str) -> bool {
+    lock.split(ENTRY).skip(1).any(|other| name(other) == name(entry) && line(other) == line(entry))
+}
+
+fn name(entry: &str) -> &str {
+    value(entry, "name")
+}
+
+/// Compatible versions share what stands before the dot behind their first number that is not zero.
+fn line(entry: &str) -> &str {
+    let version = value(entry, "version");
+    let first = version.find(|digit| matches!(digit, '1'..='9')).unwrap_or(0);
+    let end = version[first..].find('.').map_or(version.len(), |dot| first + dot);
+    &version[..end]
+}
+
+fn value<'a>(entry: &'a str, key: &str) -> &'a str {
+    let of = |line: &'a str| line.strip_prefix(key)?.strip_prefix(" = \"")?.strip_suffix('"');
+    entry.lines().find_map(of).unwrap_or_default()
 }
 
 fn program(target: &str) -> PathBuf {
@@ -307,29 +339,29 @@ mod tests {
 
     #[test]
     fn the_targets_are_built_with_the_versions_of_the_product() {
-        let (product, fuzz) = locks().unwrap();
-        for entry in fuzz.split(ENTRY).skip(1) {
-            let lines = |count| entry.split_inclusive('\n').take(count).collect::<String>();
-            let (name, version) = (lines(1), lines(2));
-            if ["hookstead-fuzz", "libfuzzer-sys", "arbitrary"].iter().any(|own| name.contains(own)) {
-                continue;
-            }
-            assert!(
-                product.contains(&format!("{ENTRY}{version}")),
-                "fuzz/Cargo.lock is not of this Cargo.lock; `cargo xtask fuzz --seconds 1` writes it anew:\n{version}"
-            );
+        let (product, fuzz) = (lock("Cargo.lock").unwrap(), lock(LOCK).unwrap());
+        let exact = |entry| (name(entry), value(entry, "version"));
+        let versions: Vec<_> = product.split(ENTRY).skip(1).map(exact).collect();
+        for entry in fuzz.split(ENTRY).skip(1).filter(|entry| decides(&product, entry)) {
+            assert!(versions.contains(&exact(entry)), "{STALE}\n  entry  {:?}", exact(entry));
         }
     }
 
     #[test]
-    fn a_lock_has_what_the_other_one_lacks() {
-        let (one, two) =
-            ("[[package]]\nname = \"a\"\nversion = \"1\"\n", "[[package]]\nname = \"a\"\nversion = \"2\"\n");
-        let more = "[[package]]\nname = \"aa\"\nversion = \"3\"\n";
+    fn a_lock_has_what_the_other_one_says_nothing_about() {
+        let lock = |entries: &[(&str, &str)]| {
+            let entry = |(name, version)| format!("\n{ENTRY}name = \"{name}\"\nversion = \"{version}\"\n");
+            entries
+                .iter()
+                .fold("version = 4\n".to_owned(), |text, &(name, version)| text + &entry((name, version)))
+        };
+        let product = [("a", "1.2.0"), ("b", "0.3.1"), ("c", "2.0.0")];
+        let fuzz = [("a", "1.3.0"), ("b", "0.3.0"), ("b", "0.2.7"), ("c", "1.9.0"), ("aa", "1.2.0")];
         assert_eq!(
-            merged(&format!("version = 4\n\n{one}"), &format!("version = 3\n\n{two}\n{more}")),
-            format!("version = 4\n\n{one}\n{more}")
+            merged(&lock(&product), &lock(&fuzz)),
+            lock(&[&product[..], &[("b", "0.2.7"), ("c", "1.9.0"), ("aa", "1.2.0")]].concat())
         );
+        assert_eq!(merged(&lock(&product), &lock(&product)), lock(&product));
     }
 
     #[test]
