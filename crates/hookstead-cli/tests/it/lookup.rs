@@ -88,7 +88,11 @@ fn check_receipt(receipt: &Value, event: &Value, kind: &str) {
     assert_eq!(receipt["scope"], "4666");
     let store = &receipt["store"];
     assert_eq!((&store["kind"], &store["persistent"]), (&json!(kind), &json!(true)), "{receipt}");
-    assert!(store["durability"].as_str().is_some_and(|durability| durability.contains("sync")), "{receipt}");
+    let rests_on = if kind == "sqlite" { "synchronous=EXTRA, log synced" } else { "fsync of the journal" };
+    assert!(
+        store["durability"].as_str().is_some_and(|durability| durability.contains(rests_on)),
+        "{receipt}"
+    );
 }
 
 #[test]

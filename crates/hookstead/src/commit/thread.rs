@@ -233,7 +233,8 @@ impl Shared {
     }
 
     /// The batch ends before its answers go out: whoever is answered may send the next write at once, and it shall not
-    /// be refused for the sake of a commit that is over.
+    /// be refused for the sake of a commit that is over. Writes that are run one by one are answered one by one, while the
+    /// store is still at work on the others; there the batch ends before the last answer.
     fn commit(&self, batch: Vec<Entry>, taken_at: Instant) {
         let (writes, answers): (Vec<_>, Vec<_>) =
             batch.into_iter().map(|entry| (entry.write, entry.answer)).unzip();

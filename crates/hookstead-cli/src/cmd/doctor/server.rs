@@ -90,11 +90,7 @@ async fn ask(config: &Config, running: &Running) -> Result<Look> {
     let (of_intake, goes_on) = tokio::join!(intake_answers(&intake), admin_answers(&admin, &mut of_admin));
     findings.push(of_intake);
     findings.extend(of_admin);
-    let mut start = Vec::new();
-    if goes_on {
-        start = its_own_word(&admin, &mut findings).await;
-        its_deliveries(&admin, &mut findings).await;
-    }
+    let start = if goes_on { its_own_word(&admin, &mut findings).await } else { Vec::new() };
     Ok(Look { server: Some(running.admin.clone()), start, findings })
 }
 
@@ -158,28 +154,30 @@ fn version(server: &str) -> Finding {
 
 /// What only the server knows of itself; gives how the steps of its start came out.
 async fn its_own_word(admin: &Asked<'_>, findings: &mut Vec<Finding>) -> Vec<FindingView> {
-    match admin.read::<DoctorView>("v1/doctor").await {
+    // At once as well.
+    let (doctor, destinations, stats) = tokio::join!(
+        admin.read::<DoctorView>("v1/doctor"),
+        admin.read::<DestinationsView>("v1/destinations"),
+        admin.read::<StatsView>("v1/stats"),
+    );
+    let mut start = Vec::new();
+    match doctor {
         Ok(view) => {
             findings.push(machine::open_files_of(&view.open_files));
             findings.extend(clock::look(&view.sources));
-            view.start
+            start = view.start;
         }
-        Err(unread) => {
-            findings.push(unread.finding("clock"));
-            Vec::new()
-        }
+        Err(unread) => findings.push(unread.finding("clock")),
     }
-}
-
-async fn its_deliveries(admin: &Asked<'_>, findings: &mut Vec<Finding>) {
-    match admin.read::<DestinationsView>("v1/destinations").await {
+    match destinations {
         Ok(view) => findings.extend(deliveries::look(&view.destinations, now())),
         Err(unread) => findings.push(unread.finding("destination")),
     }
-    match admin.read::<StatsView>("v1/stats").await {
+    match stats {
         Ok(stats) => findings.extend(deliveries::waiting_for_people(&stats)),
         Err(unread) => findings.push(unread.finding("dead-letters")),
     }
+    start
 }
 
 fn unreached(name: &str, why: String) -> Finding {
