@@ -2,4 +2,5 @@
 
 mod load;
 mod phase;
+mod recovery;
 mod run;

@@ -1,6 +1,6 @@
 //! The run: a rate that the disk can take, then the same on a disk that is so slow that it cannot take a tenth, then
 //! on a fast one again. Each answer is 202 in bounded time or 503 with `Retry-After`; every 202 is true, also after
-//! SIGKILL; memory stays bounded; soon after the disk is fast again nothing is refused for a while.
+//! SIGKILL; memory stays bounded; soon after the disk is fast again nothing is refused for a while, and little after that.
 //!
 //! `HOOKSTEAD_OVERLOAD_SECONDS` says how long the disk is slow, `HOOKSTEAD_OVERLOAD_RATE` how many events come each
 //! second. `cargo xtask overload` takes a release build, and more of both.
@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use super::load::{self, Sent};
 use super::phase::{HEADS, Phase};
+use super::recovery::{CALM, Recovery};
 use crate::harness::{
     Disk, Events, Evidence, Losses, Project, Request, Server, StoreKind, descriptors_allowed, size_from,
 };
@@ -39,8 +40,9 @@ const ANSWER_MAX: Duration = Duration::from_secs(if SHARED { 20 } else { 10 });
 /// on how many requests come through.
 const REFUSED_PERCENT_MIN: usize = if SHARED { 0 } else { 25 };
 
-/// Nothing is refused for so long: what was too much is over. One commit that took long may still refuse some later.
-const CALM: Duration = Duration::from_secs(1);
+/// Of what comes from that second on, so many in a hundred are refused at most. What else uses a shared machine's disk may
+/// hold up a commit for some seconds.
+const REFUSED_LATER_PERCENT_MAX: usize = if SHARED { 30 } else { 10 };
 const _: () =
     assert!(RECOVERY_MAX.as_secs() + CALM.as_secs() <= AFTER.as_secs(), "it ends before the load does");
 
@@ -76,7 +78,7 @@ fn check_overload(store: StoreKind) {
     let end = slow.end + AFTER;
     let phases = [("fast", Duration::ZERO..slow.start), ("slow", slow.clone()), ("fast", slow.end..end)]
         .map(|(name, due)| Phase::of(name, &all, &due));
-    let recovery = recovery(&all, slow.end);
+    let recovery = Recovery::of(&all, slow.end);
     let losses = look_at_accepted(&project, &all);
     println!("{}, {rate} requests a second, {SYNC_TIME:?} a sync while the disk is slow", store.name());
     println!("{HEADS}");
@@ -87,10 +89,10 @@ fn check_overload(store: StoreKind) {
     evidence.count("checked", losses.checked);
     evidence.count("lost", losses.faults.len());
     evidence.count("resident_kib_max", resident_kib);
-    evidence.time("recovery_ms", recovery);
+    evidence.time("recovery_ms", recovery.after);
     evidence.finish(project.data());
     losses.judge();
-    judge(&phases, recovery, resident_kib, disk.slowed());
+    judge(&phases, &recovery, resident_kib, disk.slowed());
 }
 
 /// Sends through all three phases, and slows the disk in the second.
@@ -119,25 +121,6 @@ fn retry_refused(server: &Server, all: &[Sent]) {
     }
 }
 
-/// How long after the disk was fast again the last request was due that was refused before [`CALM`]. Without calm it is
-/// the last one of all, which is later than [`RECOVERY_MAX`].
-fn recovery(all: &[Sent], fast_again: Duration) -> Duration {
-    let mut refused: Vec<Duration> = all
-        .iter()
-        .filter(|sent| sent.status != 202)
-        .filter_map(|sent| sent.due.checked_sub(fast_again))
-        .collect();
-    refused.sort_unstable();
-    let mut recovery = Duration::ZERO;
-    for due in refused {
-        if due >= recovery + CALM {
-            break;
-        }
-        recovery = due;
-    }
-    recovery
-}
-
 fn look_at_accepted(project: &Project, all: &[Sent]) -> Losses {
     let accepted: Events =
         all.iter().filter(|sent| sent.status == 202).map(|sent| load::event(sent.number)).collect();
@@ -160,7 +143,7 @@ fn note(evidence: &mut Evidence, phases: &[Phase; 3]) {
     }
 }
 
-fn judge(phases: &[Phase; 3], recovery: Duration, resident_kib: usize, slowed: i64) {
+fn judge(phases: &[Phase; 3], recovery: &Recovery, resident_kib: usize, slowed: i64) {
     for phase in phases {
         assert!(
             phase.others.is_empty(),
@@ -176,6 +159,7 @@ fn judge(phases: &[Phase; 3], recovery: Duration, resident_kib: usize, slowed: i
     // Without these two the run would not have been what it says.
     assert!(slowed > 0, "no sync was slowed");
     assert!(slow.refused() * 100 > slow.sent * REFUSED_PERCENT_MIN, "no overload: {slow}");
-    assert!(recovery < RECOVERY_MAX, "still refused {recovery:?} after the disk was fast again");
+    let recovered = recovery.is_within(RECOVERY_MAX, REFUSED_LATER_PERCENT_MAX);
+    assert!(recovered, "too much is refused for too long after the disk is fast again: {recovery:?}");
     assert!(resident_kib < RESIDENT_KIB_MAX, "{resident_kib} KiB resident");
 }
