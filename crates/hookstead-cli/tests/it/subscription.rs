@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -18,10 +18,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::cases::stage::Stage;
-use crate::harness::{Request, Server, wait_until};
-
-/// For a request that must come, on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(120);
+use crate::harness::{PATIENCE, Request, Server, wait_until};
 
 /// Set in the run inside.
 const INSIDE: &str = "HOOKSTEAD_TEST_INSIDE";

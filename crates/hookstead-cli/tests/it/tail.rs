@@ -1,22 +1,18 @@
 //! Following events in the terminal.
 
-use std::io::{BufRead, BufReader};
+use std::io::{self, BufRead, BufReader, ErrorKind};
 use std::process::{Child, ChildStderr, Stdio};
-use std::sync::mpsc::{Receiver, channel};
-use std::time::Duration;
+use std::sync::mpsc::{Receiver, Sender, channel};
 
 use serde_json::Value;
 
-use crate::harness::{Request, Server, send_signal, wait_until};
+use crate::harness::{PATIENCE, Request, Server, send_signal, wait_until};
 use crate::terminal::Terminal;
-
-/// A line is there by then, also on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A tail that runs.
 struct Tail {
     child: Child,
-    lines: Receiver<String>,
+    lines: Receiver<io::Result<String>>,
     talk: BufReader<ChildStderr>,
 }
 
@@ -27,22 +23,18 @@ impl Tail {
         let mut child = command.spawn().expect("the binary starts");
         let stdout = BufReader::new(child.stdout.take().expect("a pipe"));
         let (tell, lines) = channel();
-        std::thread::spawn(move || {
-            // Whole, but for the end that every line has.
-            let lines = stdout.split(b'\n').map_while(Result::ok);
-            lines.map(|line| String::from_utf8(line).expect("text")).try_for_each(|line| tell.send(line))
-        });
+        std::thread::spawn(move || tell_lines(stdout, &tell));
         let talk = BufReader::new(child.stderr.take().expect("a pipe"));
         Self { child, lines, talk }
     }
 
     fn line(&self) -> String {
-        self.lines.recv_timeout(PATIENCE).expect("a line")
+        self.lines.recv_timeout(PATIENCE).expect("a line").expect("a whole line")
     }
 
     /// A line if one is there.
     fn line_by_now(&self) -> Option<String> {
-        self.lines.try_recv().ok()
+        self.lines.try_recv().ok().map(|line| line.expect("a whole line"))
     }
 
     fn event(&self) -> Value {
@@ -61,6 +53,29 @@ impl Tail {
         assert_eq!(self.child.wait().expect("it ends").code(), Some(130));
         self.talk.lines().map_while(Result::ok).collect::<Vec<_>>().join("\n")
     }
+}
+
+/// Tells every line up to the end of the output, or up to the first that is none.
+fn tell_lines(mut output: impl BufRead, tell: &Sender<io::Result<String>>) {
+    while let Some(line) = whole_line(&mut output).transpose() {
+        let failed = line.is_err();
+        // Where nobody listens any more the test is over.
+        if tell.send(line).is_err() || failed {
+            return;
+        }
+    }
+}
+
+/// The next line without its end; `None` at the end of the output. One that breaks off, or is not text, is an error.
+fn whole_line(output: &mut impl BufRead) -> io::Result<Option<String>> {
+    let mut line = Vec::new();
+    if output.read_until(b'\n', &mut line)? == 0 {
+        return Ok(None);
+    }
+    let shown = || String::from_utf8_lossy(&line).into_owned();
+    let whole = line.strip_suffix(b"\n").ok_or_else(|| io::Error::new(ErrorKind::UnexpectedEof, shown()))?;
+    let text = str::from_utf8(whole).map_err(|_| io::Error::new(ErrorKind::InvalidData, shown()))?;
+    Ok(Some(text.to_owned()))
 }
 
 fn post(server: &Server, id: &str) {

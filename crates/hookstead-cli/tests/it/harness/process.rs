@@ -8,7 +8,7 @@ use super::Server;
 
 /// Far above every time limit that a test sets, and enough for hundreds of commits one by one, also on a machine whose
 /// disk is slow and whose other half is busy.
-const PATIENCE: Duration = Duration::from_secs(120);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Between two looks, so that those who wait leave the machine to what they wait for.
 const LOOK_EVERY: Duration = Duration::from_millis(5);

@@ -111,7 +111,7 @@ impl Server {
         self.wait_for_end()
     }
 
-    /// Waits for an end that was asked for elsewhere.
+    /// Waits for an end that was asked for elsewhere, or that the process comes to by itself.
     pub(crate) fn wait_for_end(&mut self) -> ExitStatus {
         let deadline = Instant::now() + PATIENCE;
         loop {
@@ -121,7 +121,7 @@ impl Server {
                     return self.child.wait().expect("the process can be awaited");
                 }
                 Err(RecvTimeoutError::Timeout) => {
-                    panic!("still running {PATIENCE:?} after it was told to end")
+                    panic!("still running {PATIENCE:?} after its end was to be expected")
                 }
             }
         }

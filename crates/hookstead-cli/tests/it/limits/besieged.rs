@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::harness::{Connection, Project, Reply, Request, Server, wait_until};
+use crate::harness::{Connection, Project, Reply, Request, Server, median, wait_until};
 
 /// How many clients attack at once.
 pub(super) const CROWD: usize = 100;
@@ -13,9 +13,12 @@ const MEMORY_KEPT_KIB: u64 = 48 * 1024;
 /// What it may have open more: the store opens another file for a reader when one is needed.
 const DESCRIPTORS_KEPT: usize = 8;
 
-/// How long somebody who keeps the rules may wait, on a busy machine with a slow disk. Where the attack's own time can be
-/// minutes, that is what tests set it to: who waits for the crowd is late then.
-const PROMPT: Duration = Duration::from_secs(30);
+/// How long most of those who keep the rules may wait, on a busy machine. Where the attack's own time can be minutes, that
+/// is what tests set it to: who waits for the crowd is late then.
+const PROMPT: Duration = Duration::from_secs(3);
+
+/// How often an event comes again at once: with it these are enough that one slow sync is not the middle of their times.
+const RETRIES: usize = 2;
 
 /// A server, and what it had before anybody attacked it.
 pub(super) struct Besieged {
@@ -42,7 +45,7 @@ impl Besieged {
         };
         let mut besieged = Self { server, address, descriptors: 0, memory_kib: 0, _project: project };
         // The first event opens and allocates what every other one needs. Its connection is still open.
-        let mut connection = besieged.serves("before");
+        let mut connection = besieged.answered("before", 202);
         besieged.descriptors = besieged.server.descriptors() - 1;
         besieged.memory_kib = besieged.server.memory_kib();
         // Its place is free for others once the server has closed its side.
@@ -63,18 +66,22 @@ impl Besieged {
         connection
     }
 
-    /// Somebody who keeps the rules is served, and soon.
+    /// Somebody who keeps the rules is served, and soon: with an event, and with its retries on connections of their own.
     pub(super) fn assert_serves(&self, id: &str) {
-        self.serves(id);
+        let timed = |number: usize| {
+            let begun = Instant::now();
+            self.answered(id, if number == 0 { 202 } else { 200 });
+            begun.elapsed()
+        };
+        let times: Vec<Duration> = (0..=RETRIES).map(timed).collect();
+        assert!(median(times.clone()) < PROMPT, "{id}: answered after {times:?}");
     }
 
-    fn serves(&self, id: &str) -> Connection {
-        let request = Request::signed(id, b"good").bytes();
-        let begun = Instant::now();
+    /// The connection on which somebody who keeps the rules was answered so.
+    fn answered(&self, id: &str, status: u16) -> Connection {
         let mut connection = Connection::open(&self.address).expect("a connection");
-        let reply = connection.exchange(&request).expect("an answer");
-        assert_eq!(reply.status, 202, "{id}: {reply}");
-        assert!(begun.elapsed() < PROMPT, "{id}: answered after {:?}", begun.elapsed());
+        let reply = connection.exchange(&Request::signed(id, b"good").bytes()).expect("an answer");
+        assert_eq!(reply.status, status, "{id}: {reply}");
         connection
     }
 

@@ -41,6 +41,17 @@ fn bodies_that_stop_are_408_and_their_memory_comes_back() {
     besieged.assert_recovered(5);
 }
 
+/// Who had to wait for a body that may take ten minutes would be late.
+#[test]
+fn bodies_that_stop_keep_nobody_waiting() {
+    let besieged = Besieged::start(Project::new().limit("body_time", "\"10m\""));
+    let whole = Request::signed("half", &[b'x'; BODY_MAX]).bytes();
+    let crowd = besieged.crowd(&whole[..whole.len() - 100]);
+    besieged.assert_serves("meanwhile");
+    drop(crowd);
+    besieged.assert_recovered(3);
+}
+
 #[test]
 fn clients_that_ask_first_and_send_nothing_are_408() {
     let besieged = Besieged::start(Project::new().limit("body_time", "\"300ms\""));

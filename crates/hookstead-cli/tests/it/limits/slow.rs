@@ -10,7 +10,7 @@ const DEAF: usize = 20;
 
 #[test]
 fn heads_that_stop_are_cut_and_their_connections_come_back() {
-    let besieged = Besieged::start(Project::new().limit("header_time", "\"1s\""));
+    let besieged = Besieged::start(Project::new().limit("header_time", "\"2s\""));
     for begun in [b"".as_slice(), b"POST /in/conf HTTP/1.1\r\nHost: localhost\r\nX-Del"] {
         let crowd = besieged.crowd(begun);
         for mut connection in crowd {
@@ -65,7 +65,7 @@ fn clients_that_do_not_read_their_answers_are_cut() {
 #[test]
 fn a_slow_body_within_its_time_is_stored() {
     let besieged =
-        Besieged::start(Project::new().limit("header_time", "\"1s\"").limit("body_time", "\"20s\""));
+        Besieged::start(Project::new().limit("header_time", "\"2s\"").limit("body_time", "\"20s\""));
     let whole = Request::signed("slow", b"0123456789").bytes();
     let (most, last) = whole.split_at(whole.len() - 1);
     let mut slow = besieged.connected(most);
