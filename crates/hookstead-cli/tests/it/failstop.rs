@@ -1,6 +1,6 @@
 //! Fail-stop from end to end: after one failure of the disk the running server never says success again, to nobody who
-//! would write, shows why, lets events be read, and ends with exit code 70, also when it is told to end before it does so
-//! by itself (as `disk_limits` has it). A full disk is no such failure.
+//! would write, shows why, lets events be read, and ends with exit code 70: by itself, or before that when it is told to. A
+//! full disk is no such failure.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -14,6 +14,9 @@ use crate::harness::{
 
 /// How long reads may go on: until everything was asked for. Then the server is told to end.
 const LINGER: &str = "\"2m\"";
+
+/// The same where the end is waited for.
+const SHORT_LINGER: &str = "\"1s\"";
 
 /// How the disk fails.
 #[derive(Clone, Copy, Debug)]
@@ -42,6 +45,11 @@ fn after_a_failed_sync_files_say_no_success_again_and_end_with_70() {
 }
 
 #[test]
+fn after_a_failed_sync_the_server_ends_by_itself_with_70_on_both_stores() {
+    StoreKind::ALL.into_iter().for_each(check_end);
+}
+
+#[test]
 fn a_settle_that_meets_a_failed_sync_stops_everything_on_both_stores() {
     for store in StoreKind::ALL {
         check_fail_stop(store, Failure::Syncs, First::Settle);
@@ -67,7 +75,7 @@ fn check_fail_stop(store: StoreKind, failure: Failure, first: First) {
         (Failure::ReadOnly, _) => "fail-stop-read-only",
     };
     let mut evidence = Evidence::begin(name, store);
-    let mut stage = Stage::prepare(store);
+    let mut stage = Stage::prepare(store, LINGER);
     let mut strace = None;
     match failure {
         Failure::Syncs => strace = Some(fail_every_sync_of(&stage.server)),
@@ -85,8 +93,7 @@ fn check_fail_stop(store: StoreKind, failure: Failure, first: First) {
     if let Some(mut strace) = strace {
         strace.wait().expect("strace ends with the process");
     }
-    let log = stage.project.log();
-    assert!(log.contains("the store is poisoned"), "the reason is in the log: {log}");
+    stage.has_logged_why();
     stage.disk.heal();
     stage.server = stage.project.serve();
     let lost = stage.lost();
@@ -96,8 +103,18 @@ fn check_fail_stop(store: StoreKind, failure: Failure, first: First) {
     assert!(lost.is_empty(), "{lost:?}");
 }
 
+/// Nothing is asked and nobody tells it anything after the answer that shows the failure.
+fn check_end(store: StoreKind) {
+    let mut stage = Stage::prepare(store, SHORT_LINGER);
+    let mut strace = fail_every_sync_of(&stage.server);
+    stage.refuses("a new event", |stage| stage.send("failing", b"body"));
+    assert_eq!(stage.server.wait_for_end().code(), Some(70), "{store:?}");
+    strace.wait().expect("strace ends with the process");
+    stage.has_logged_why();
+}
+
 fn check_full(store: StoreKind) {
-    let stage = Stage::prepare(store);
+    let stage = Stage::prepare(store, LINGER);
     stage.disk.fail(Kind::Write, Fault::Full, 1, i64::MAX);
     stage.refuses("a new event", |stage| stage.send("failing", b"body"));
     stage.refuses("a settle", |stage| stage.settle(Act::Done, "leased"));
@@ -122,10 +139,10 @@ struct Stage {
 }
 
 impl Stage {
-    fn prepare(store: StoreKind) -> Self {
+    fn prepare(store: StoreKind, linger: &str) -> Self {
         let project = Project::new();
         let folder = project.data().join("store");
-        let project = project.on(store).store_in(&folder).server("failstop_linger", LINGER).section(PULLED);
+        let project = project.on(store).store_in(&folder).server("failstop_linger", linger).section(PULLED);
         let disk = Disk::build();
         let server = project.serve_under(disk.below(&folder));
         let token = Consumer::token(&project);
@@ -192,6 +209,11 @@ impl Stage {
         assert_eq!(red.status, 503, "{red}");
         assert!(red.json()["reason"].as_str().is_some_and(|reason| !reason.is_empty()), "{red}");
         assert_eq!(admin.get("/livez").status, 200);
+    }
+
+    fn has_logged_why(&self) {
+        let log = self.project.log();
+        assert!(log.contains("the store is poisoned"), "the reason is in the log: {log}");
     }
 
     /// What is not as it was acknowledged.

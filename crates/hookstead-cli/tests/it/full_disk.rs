@@ -58,13 +58,7 @@ fn check(store: StoreKind, name: &'static str, min_free: &str) {
     }
 
     disk.fill();
-    let full = EVENTS..EVENTS + TAKEN_WHEN_FULL_MAX;
-    // Not ready even after that: the room does not suffice for a write of the server's own any more.
-    let is_full = |server: &Server| server.admin().get("/readyz").status == 503;
-    let first = full
-        .clone()
-        .find(|number| sender.is_refused(*number, &mut acknowledged) && is_full(&server))
-        .unwrap_or_else(|| panic!("a full disk took {TAKEN_WHEN_FULL_MAX} events"));
+    let first = first_refused(&server, &mut sender, &mut acknowledged);
     let taken = acknowledged.len() - EVENTS;
     let last = first + REFUSED;
     let refused: Vec<usize> =
@@ -75,11 +69,7 @@ fn check(store: StoreKind, name: &'static str, min_free: &str) {
     assert_eq!(server.admin().body(SOURCE, id).as_ref(), Ok(body), "reads go on");
 
     disk.relieve();
-    let relieved = Instant::now();
-    while sender.is_refused(last, &mut acknowledged) {
-        assert!(relieved.elapsed() < RECOVERY_MAX, "still refused {RECOVERY_MAX:?} after there was room");
-    }
-    let recovery = relieved.elapsed();
+    let recovery = recovery(last, &mut sender, &mut acknowledged);
     for number in &refused {
         assert_eq!(
             sender.send(*number, &mut acknowledged).status,
@@ -102,6 +92,27 @@ fn check(store: StoreKind, name: &'static str, min_free: &str) {
     evidence.time("recovery_ms", recovery);
     evidence.finish(disk.path());
     losses.judge();
+}
+
+/// Sends to a server whose disk was filled until it is seen to be full: the number of the first event that is refused.
+fn first_refused(server: &Server, sender: &mut Sender, acknowledged: &mut Events) -> usize {
+    (EVENTS..EVENTS + TAKEN_WHEN_FULL_MAX)
+        .find(|number| sender.is_refused(*number, acknowledged) && is_full(server))
+        .unwrap_or_else(|| panic!("a full disk took {TAKEN_WHEN_FULL_MAX} events"))
+}
+
+/// Not ready even after an event was refused: the room does not suffice for a write of the server's own any more.
+fn is_full(server: &Server) -> bool {
+    server.admin().get("/readyz").status == 503
+}
+
+/// Sends an event again and again until it is taken: how long that was.
+fn recovery(number: usize, sender: &mut Sender, acknowledged: &mut Events) -> Duration {
+    let relieved = Instant::now();
+    while sender.is_refused(number, acknowledged) {
+        assert!(relieved.elapsed() < RECOVERY_MAX, "still refused {RECOVERY_MAX:?} after there was room");
+    }
+    relieved.elapsed()
 }
 
 /// One connection, opened again when the server has closed it.

@@ -1,6 +1,6 @@
 //! Theme dead-letter: what was given up is never lost, and always has a way out.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::case::text;
 use super::owed::{claim, count, post, post_many, stage, wait_for};
@@ -16,15 +16,15 @@ fn give_up(admin: &mut Admin, events: usize) {
         let leases = claim(admin, "max=100&wait=20s");
         let settle: Vec<_> = leases
             .iter()
-            .map(|lease| serde_json::json!({"lease": lease["lease"], "outcome": "dead", "reason": "cannot be read"}))
+            .map(|lease| json!({"lease": lease["lease"], "outcome": "dead", "reason": "cannot be read"}))
             .collect();
         given_up += settle.len();
-        assert_eq!(admin.post("/v1/leases/settle", &serde_json::json!({"settle": settle})).status, 200);
+        assert_eq!(admin.post("/v1/leases/settle", &json!({"settle": settle})).status, 200);
     }
 }
 
 /// The document that a verb printed.
-fn json(printed: &Printed) -> Value {
+fn document(printed: &Printed) -> Value {
     serde_json::from_str(&printed.stdout).unwrap_or_else(|error| panic!("{error} in {printed:?}"))
 }
 
@@ -87,7 +87,7 @@ fn b164_every_dead_letter_has_a_way_out() {
     post_many(&server, 100);
     let mut admin = server.admin();
     give_up(&mut admin, 100);
-    let listed = json(&stage.run(&["deliveries", "--state", "dead", "--limit", "1000", "--json"]));
+    let listed = document(&stage.run(&["deliveries", "--state", "dead", "--limit", "1000", "--json"]));
     let deliveries = listed["deliveries"].as_array().expect("a list");
     assert_eq!(deliveries.len(), 100);
     let noted = text(&deliveries[0]["id"]);
@@ -95,11 +95,11 @@ fn b164_every_dead_letter_has_a_way_out() {
     assert_eq!(by_hand.exit_code, Some(0), "{by_hand:?}");
     let again = ["events", "redeliver", "--all", "--to", "app", "--json"];
     let which = ["--source", "gen", "--from", "2025-01-01T00:00:00Z"];
-    let mut again = json(&stage.run(&[again.as_slice(), &which].concat()));
+    let mut again = document(&stage.run(&[again.as_slice(), &which].concat()));
     // The verb watches it for a while only; it goes on by itself.
     let id = text(&again["id"]).to_owned();
     let mut over = || {
-        again = json(&stage.run(&["redeliveries", "show", &id, "--json"]));
+        again = document(&stage.run(&["redeliveries", "show", &id, "--json"]));
         again["state"] == "complete"
     };
     wait_until(&mut over, || "the redelivery is complete".to_owned());
@@ -126,7 +126,7 @@ fn b165_a_dead_letter_shows_with_its_number_and_its_time() {
     give_up(&mut admin, 1);
     assert_eq!(admin.get("/v1/stats").json()["deliveries"]["dead"], 1);
     assert_eq!(admin.get("/v1/destinations/app").json()["unfinished"]["dead"], 1);
-    let listed = json(&stage.run(&["deliveries", "--state", "dead", "--json"]));
+    let listed = document(&stage.run(&["deliveries", "--state", "dead", "--json"]));
     let deliveries = listed["deliveries"].as_array().expect("a list");
     assert_eq!(deliveries.len(), 1, "{listed}");
     assert!(instant(&deliveries[0]["ended_at"]) >= instant(&deliveries[0]["made_at"]), "{listed}");
