@@ -60,30 +60,22 @@ fn check(store: StoreKind, name: &'static str, min_free: &str) {
     disk.fill();
     let first = first_refused(&server, &mut sender, &mut acknowledged);
     let taken = acknowledged.len() - EVENTS;
-    let last = first + REFUSED;
-    let refused: Vec<usize> =
-        (first..last).filter(|number| sender.is_refused(*number, &mut acknowledged)).collect();
-    assert_eq!(refused.len(), REFUSED, "a full disk took some of the events after the first that it refused");
+    let refused = first..first + REFUSED;
+    let is_refused = |number: usize| sender.is_refused(number, &mut acknowledged);
+    assert!(refused.clone().all(is_refused), "a full disk took an event after the first that it refused");
     assert!(is_full(&server), "a full disk is not ready");
     let (id, body) = acknowledged.first_key_value().expect("events were acknowledged");
     assert_eq!(server.admin().body(SOURCE, id).as_ref(), Ok(body), "reads go on");
 
     disk.relieve();
-    let recovery = recovery(last, &mut sender, &mut acknowledged);
-    for number in &refused {
-        assert_eq!(
-            sender.send(*number, &mut acknowledged).status,
-            202,
-            "event {number}, when there is room again"
-        );
+    let recovery = recovery(refused.end, &mut sender, &mut acknowledged);
+    for number in refused.clone() {
+        let reply = sender.send(number, &mut acknowledged);
+        assert_eq!(reply.status, 202, "event {number}, when there is room again");
     }
     server.kill9();
 
-    let server = project.serve_under(disk.enter());
-    let mut losses = Losses::default();
-    losses.look(&server, &acknowledged);
-    assert_eq!(server.admin().events().len(), acknowledged.len(), "nothing but what was acknowledged");
-    server.kill9();
+    let losses = look_again(&project, &disk, &acknowledged);
     evidence.count("acknowledged", acknowledged.len());
     evidence.count("taken_when_full", taken);
     evidence.count("refused", refused.len());
@@ -113,6 +105,16 @@ fn recovery(number: usize, sender: &mut Sender, acknowledged: &mut Events) -> Du
         assert!(relieved.elapsed() < RECOVERY_MAX, "still refused {RECOVERY_MAX:?} after there was room");
     }
     relieved.elapsed()
+}
+
+/// What is there after a restart: nothing but what was acknowledged.
+fn look_again(project: &Project, disk: &Tmpfs, acknowledged: &Events) -> Losses {
+    let server = project.serve_under(disk.enter());
+    let mut losses = Losses::default();
+    losses.look(&server, acknowledged);
+    assert_eq!(server.admin().events().len(), acknowledged.len(), "nothing but what was acknowledged");
+    server.kill9();
+    losses
 }
 
 /// One connection, opened again when the server has closed it.
