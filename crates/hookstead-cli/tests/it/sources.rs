@@ -54,6 +54,13 @@ fn what_a_provider_needs_beside_the_secret_is_asked_for_and_written() {
     let unknown = ["sources", "add", "aws-sns", "--conf", "topic_arn=any", "--conf", "topic=x"];
     let ran = terminal.ends(&unknown, 5);
     assert!(ran.stderr.contains("topic") && file(&terminal) == CONFIG, "{ran:?}");
+    let twice = ["sources", "add", "aws-sns", "--conf", "topic_arn=any", "--conf", "topic_arn=x"];
+    let ran = terminal.ends(&twice, 5);
+    assert!(
+        ran.stderr.contains("error[conf-twice]: `topic_arn` is given twice; nothing was changed"),
+        "{ran:?}"
+    );
+
     terminal.ok(&["sources", "add", "aws-sns", "--conf", "topic_arn=any"]);
     assert!(file(&terminal).contains("conf = { topic_arn = \"any\" }"), "{}", file(&terminal));
     terminal.ok(&["config", "check"]);

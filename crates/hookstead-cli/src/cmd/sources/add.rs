@@ -97,8 +97,8 @@ pub(super) fn run(args: &Add) -> Result<()> {
         return Err(exists(&args.name).into());
     }
     let provider = providers::named(args.provider.as_deref().unwrap_or(&args.name))?;
-    if let Some(missing) = args.missing_conf(provider) {
-        return Err(missing.into());
+    if let Some(failure) = args.conf_given_twice().or_else(|| args.missing_conf(provider)) {
+        return Err(failure.into());
     }
     let first = args.first_event(&config)?;
     let document = add(args, provider, config)?;
@@ -120,6 +120,15 @@ impl Add {
             return Ok(None);
         }
         FirstEvent::from_now_on(config).map(Some)
+    }
+
+    /// Of two values one would be lost, and nobody said which.
+    fn conf_given_twice(&self) -> Option<Failure> {
+        let mut later = self.conf.iter().enumerate();
+        let (_, (key, _)) =
+            later.find(|(at, (key, _))| self.conf[..*at].iter().any(|(name, _)| name == key))?;
+        let message = format!("`{key}` is given twice; nothing was changed");
+        Some(Failure::new(Exit::Refused, "conf-twice", message).fix(format!("give --conf {key}=VALUE once")))
     }
 
     /// Told before a secret is asked for: what the provider needs and was not given, if anything.
