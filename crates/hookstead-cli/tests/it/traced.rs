@@ -9,8 +9,8 @@ use std::process::Command;
 
 use crate::harness::{Connection, Project, Request, Server};
 
-/// All ways to read a socket, to write one, and to sync a file.
-const CALLS: &str = "trace=read,readv,recvfrom,recvmsg,write,writev,sendto,sendmsg,fsync,fdatasync";
+/// All ways to read a socket, to write one, to sync a file and to look at one.
+const CALLS: &str = "trace=read,readv,recvfrom,recvmsg,write,writev,sendto,sendmsg,fsync,fdatasync,%%stat";
 
 #[test]
 fn the_first_answer_follows_a_sync_of_the_wal() {
@@ -31,6 +31,27 @@ fn the_first_duplicate_after_a_kill_follows_a_sync_of_the_wal() {
     let port = send(&mut server.connect(), 200);
     server.kill9();
     check_order(&trace, port, 200);
+}
+
+/// Whoever asks has the kernel give the next write a time of its own, and an inode with a new time is one more write for the
+/// sync (Linux 6.13 and later).
+#[test]
+fn no_accept_asks_for_the_times_of_the_store() {
+    let project = Project::new();
+    let (server, trace) = serve_traced(&project, "times");
+    let mut connection = server.connect();
+    let port = send(&mut connection, 202);
+    let reply = connection.exchange(&Request::signed("traced-2", b"body").bytes()).expect("an answer");
+    assert_eq!(reply.status, 202, "{reply}");
+    server.kill9();
+    let text = fs::read_to_string(trace).expect("strace wrote its file");
+    let calls = calls_in(&text);
+    let (_, first) = request_and_answer(&calls, port, 202);
+    let looks = || calls.iter().filter(|call| call.begun > first && call.is_look_at_store());
+    assert!(looks().count() >= 2, "database and log are looked at around a commit:\n{text}");
+    let asking: Vec<&str> =
+        looks().filter(|call| call.asks_for_times()).map(|call| call.text.as_str()).collect();
+    assert!(asking.is_empty(), "{}", asking.join("\n"));
 }
 
 fn serve_traced(project: &Project, name: &str) -> (Server, PathBuf) {
@@ -107,6 +128,19 @@ impl Call {
 
     fn is_write(&self) -> bool {
         matches!(self.name(), "write" | "writev" | "sendto" | "sendmsg")
+    }
+
+    fn is_look_at_store(&self) -> bool {
+        let ends = [".db\"", ".db-wal\"", ".db>", ".db-wal>"];
+        self.name().contains("stat") && ends.iter().any(|end| self.text.contains(end))
+    }
+
+    /// All but `statx` ask for everything.
+    fn asks_for_times(&self) -> bool {
+        self.name() != "statx"
+            || ["STATX_BASIC_STATS", "STATX_ALL", "STATX_MTIME", "STATX_CTIME"]
+                .iter()
+                .any(|mask| self.text.split('{').next().is_some_and(|asked| asked.contains(mask)))
     }
 
     /// By `fdatasync` alone: with another one SQLite was built without what `.cargo/config.toml` says.
