@@ -126,11 +126,11 @@ impl IdentityKey {
     /// The hash of an identity: HMAC-SHA-256 over source, probe, the scope's length, scope and id, cut to
     /// 16 bytes. Probe 0 is the identity's own hash; higher ones are where a collision moves to.
     pub fn hash(&self, identity: &Identity, probe: u8) -> IdentityHash {
+        let [source_0, source_1, source_2, source_3] = identity.source.0.to_be_bytes();
         let scope_bytes = u16::try_from(identity.scope.0.len()).unwrap_or(u16::MAX);
+        let [length_0, length_1] = scope_bytes.to_be_bytes();
         let mut context = hmac::Context::with_key(&self.0);
-        context.update(&identity.source.0.to_be_bytes());
-        context.update(&[probe]);
-        context.update(&scope_bytes.to_be_bytes());
+        context.update(&[source_0, source_1, source_2, source_3, probe, length_0, length_1]);
         context.update(&identity.scope.0);
         context.update(&identity.id.0);
         let tag = context.sign();

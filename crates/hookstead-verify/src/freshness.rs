@@ -47,12 +47,12 @@ impl SignedAt {
 impl Freshness {
     /// Reads the time.
     pub(crate) fn read(&self, context: &Context<'_>) -> Result<SignedAt, Fault> {
-        let text = match self.from.resolve(context) {
-            Ok(pieces) => pieces,
+        let text = match self.from.value(context) {
+            Ok(text) => text,
             Err(Unresolved::Absent(part)) => return Err(Fault::new(Reason::TimestampMissing, part)),
             Err(Unresolved::Repeated(part)) => return Err(Fault::new(Reason::PartRepeated, part)),
         };
-        match self.unit.parse(&text.join(), self.canonical) {
+        match self.unit.parse(&text, self.canonical) {
             Some(micros) => Ok(SignedAt(micros)),
             None => Err(Fault::new(Reason::TimestampMalformed, self.from.to_string())),
         }

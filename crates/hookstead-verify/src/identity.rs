@@ -3,13 +3,14 @@
 //! An id is bytes, never blank and never guessed. Parts of a composite id are joined so that two different
 //! lists of parts cannot give the same id.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
 use aws_lc_rs::digest;
 
 use crate::record::raw;
-use crate::template::{Context, Part, Template, TemplateError, Unresolved};
+use crate::template::{Context, Part, Slot, Template, TemplateError, Unresolved};
 use crate::verdict::Reason;
 
 /// Longest event id, in bytes.
@@ -121,7 +122,7 @@ impl IdTemplates {
     }
 
     /// The first id that resolves.
-    pub(crate) fn id(&self, context: &Context<'_>) -> Result<Vec<u8>, IdentifyError> {
+    pub(crate) fn id<'r>(&'r self, context: &Context<'r>) -> Result<Cow<'r, [u8]>, IdentifyError> {
         for template in &self.ids {
             if let Some(id) = joined(template, context)? {
                 return Ok(id);
@@ -135,9 +136,9 @@ impl IdTemplates {
     }
 
     /// The scope; empty if its parts are absent.
-    pub(crate) fn scope(&self, context: &Context<'_>) -> Result<Vec<u8>, IdentifyError> {
+    pub(crate) fn scope<'r>(&'r self, context: &Context<'r>) -> Result<Cow<'r, [u8]>, IdentifyError> {
         match &self.scope {
-            None => Ok(Vec::new()),
+            None => Ok(Cow::default()),
             Some(template) => Ok(joined(template, context)?.unwrap_or_default()),
         }
     }
@@ -153,15 +154,18 @@ impl IdTemplates {
 }
 
 /// The id of a request by a rule.
-pub(crate) fn event_id(
-    rule: &IdentityRule,
-    templates: &IdTemplates,
+pub(crate) fn event_id<'r>(
+    rule: &'r IdentityRule,
+    templates: &'r IdTemplates,
     form: Option<&IdForm>,
-    context: &Context<'_>,
-) -> Result<Option<Vec<u8>>, IdentifyError> {
+    context: &Context<'r>,
+) -> Result<Option<Cow<'r, [u8]>>, IdentifyError> {
     let id = match rule {
         IdentityRule::None => return Ok(None),
-        IdentityRule::Body => hex::encode(digest::digest(&digest::SHA256, context.request.body)).into_bytes(),
+        IdentityRule::Body => {
+            let digest = digest::digest(&digest::SHA256, context.request.body);
+            Cow::Owned(hex::encode(digest).into_bytes())
+        }
         IdentityRule::Template(template) => joined(template, context)?.ok_or(IdentifyError::Missing)?,
         IdentityRule::Provider => {
             let id = templates.id(context)?;
@@ -197,14 +201,18 @@ pub(crate) fn batch(ids: &[Vec<u8>]) -> Vec<u8> {
 
 /// Metadata: the first template that resolves to something; what is repeated is not there.
 pub(crate) fn metadata(templates: &[Template], context: &Context<'_>) -> Option<String> {
-    let values = templates.iter().filter_map(|template| template.resolve(context).ok());
-    let texts = values.map(|pieces| String::from_utf8_lossy(&pieces.concat()).into_owned());
+    let values = templates.iter().filter_map(|template| template.value(context).ok());
+    let texts = values.map(|value| String::from_utf8_lossy(&value).into_owned());
     texts.into_iter().find(|text| !text.trim().is_empty())
 }
 
 /// A template's value with each part escaped so that the parts can be told apart again. Nothing if a part is
 /// absent or blank.
-fn joined(template: &Template, context: &Context<'_>) -> Result<Option<Vec<u8>>, IdentifyError> {
+fn joined<'r>(template: &'r Template, context: &Context<'r>) -> Result<Option<Cow<'r, [u8]>>, IdentifyError> {
+    // Nearly every id is one value.
+    if let [Part::Slot(slot)] = &template.parts[..] {
+        return seen(slot, context);
+    }
     let mut id = Vec::new();
     for (index, part) in template.parts.iter().enumerate() {
         let slot = match part {
@@ -215,20 +223,22 @@ fn joined(template: &Template, context: &Context<'_>) -> Result<Option<Vec<u8>>,
             Part::Slot(slot) => slot,
             Part::Optional(_) => return Ok(None),
         };
-        let value = match slot.resolve(context) {
-            Ok(value) => value,
-            Err(Unresolved::Absent(_)) => return Ok(None),
-            Err(Unresolved::Repeated(part)) => return Err(IdentifyError::Repeated(part)),
-        };
-        if is_blank(&value) {
-            return Ok(None);
-        }
+        let Some(value) = seen(slot, context)? else { return Ok(None) };
         match separator(&template.parts[index + 1..]) {
             Some(separator) => escape(&value, separator, &mut id),
             None => id.extend_from_slice(&value),
         }
     }
-    Ok(Some(id))
+    Ok(Some(Cow::Owned(id)))
+}
+
+/// The value of a variable; nothing if it is absent or blank.
+fn seen<'r>(slot: &Slot, context: &Context<'r>) -> Result<Option<Cow<'r, [u8]>>, IdentifyError> {
+    match slot.resolve(context) {
+        Ok(value) => Ok(Some(value).filter(|value| !is_blank(value))),
+        Err(Unresolved::Absent(_)) => Ok(None),
+        Err(Unresolved::Repeated(part)) => Err(IdentifyError::Repeated(part)),
+    }
 }
 
 /// Whether nothing can be seen: nothing at all, white space, control characters.
@@ -347,7 +357,7 @@ mod tests {
             Request { method: "POST", target: "/", url: None, headers: &headers, body: body.as_bytes() };
         let context = Context::of(request);
         let rule: IdentityRule = template.parse().unwrap();
-        event_id(&rule, &IdTemplates::default(), None, &context)
+        event_id(&rule, &IdTemplates::default(), None, &context).map(|id| id.map(Cow::into_owned))
     }
 
     #[test]

@@ -26,6 +26,13 @@ pub trait Headers: Sync {
 
     /// Name and value of the field at `index`, which is below [`count`](Headers::count).
     fn at(&self, index: usize) -> (&[u8], &[u8]);
+
+    /// Where the first field of this name is, in any case, from the index `from` on.
+    ///
+    /// Every list looks in the same way; it is a method of the list so that one call looks through all of it.
+    fn find(&self, name: &[u8], from: usize) -> Option<usize> {
+        (from..self.count()).find(|index| self.at(*index).0.eq_ignore_ascii_case(name))
+    }
 }
 
 impl<N: AsRef<[u8]> + Sync, V: AsRef<[u8]> + Sync> Headers for &[(N, V)] {
@@ -102,11 +109,13 @@ impl<'a> Request<'a> {
     /// All values of a header that are not empty, blanks around them removed.
     pub(crate) fn header_values<'n>(&self, name: &'n str) -> impl Iterator<Item = &'a [u8]> + use<'a, 'n> {
         let headers = self.headers;
-        (0..headers.count())
-            .map(move |index| headers.at(index))
-            .filter(move |(field, _)| field.eq_ignore_ascii_case(name.as_bytes()))
-            .map(|(_, value)| trim_blanks(value))
-            .filter(|value| !value.is_empty())
+        let mut from = 0;
+        let fields = std::iter::from_fn(move || {
+            let index = headers.find(name.as_bytes(), from)?;
+            from = index + 1;
+            Some(headers.at(index).1)
+        });
+        fields.map(trim_blanks).filter(|value| !value.is_empty())
     }
 
     /// All values of the headers whose name starts like this.

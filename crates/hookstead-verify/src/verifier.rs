@@ -4,6 +4,7 @@
 //! This file decides the order of the checks; what a check is stands in the scheme, the freshness and the
 //! identity. It reads no clock: `now` is given.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
@@ -449,10 +450,8 @@ fn keys(variant: &Variant, secrets: &[Secret]) -> Vec<Option<Key>> {
 impl Check {
     /// Whether both sides give the same bytes. They are not secret, so they are simply compared.
     pub(crate) fn holds(&self, context: &Context<'_>) -> Result<bool, Fault> {
-        let side = |template: &Template| {
-            template.resolve(context).map(|pieces| pieces.concat()).map_err(unresolved_fault)
-        };
-        Ok(side(&self.left)? == side(&self.right)?)
+        let left = self.left.value(context).map_err(unresolved_fault)?;
+        Ok(left == self.right.value(context).map_err(unresolved_fault)?)
     }
 }
 
@@ -464,9 +463,9 @@ impl Pinned {
         if allowed.trim() == Self::ANY {
             return Ok(true);
         }
-        let found = self.part.resolve(context).map_err(unresolved_fault)?.concat();
+        let found = self.part.value(context).map_err(unresolved_fault)?;
         let mut texts = allowed.split(',').map(str::trim).filter(|text| !text.is_empty());
-        Ok(texts.any(|text| text.as_bytes() == found))
+        Ok(texts.any(|text| text.as_bytes() == &*found))
     }
 }
 
@@ -533,7 +532,7 @@ impl<'a> Verified<'a> {
             None => identity::metadata(&provider.kind, &context),
         };
         Ok(Identified {
-            scope: provider.id.scope(&context)?,
+            scope: provider.id.scope(&context)?.into_owned(),
             event_id: self.event_id(&context)?,
             event_type,
             account: identity::metadata(&provider.account, &context),
@@ -543,7 +542,9 @@ impl<'a> Verified<'a> {
     fn event_id(&self, context: &Context<'_>) -> Result<Option<Vec<u8>>, IdentifyError> {
         let Verifier { provider, options, .. } = self.verifier;
         let id = |context: &Context<'_>| {
-            identity::event_id(&options.identity, &provider.id, provider.id_form.as_ref(), context)
+            let form = provider.id_form.as_ref();
+            let id = identity::event_id(&options.identity, &provider.id, form, context)?;
+            Ok(id.map(Cow::into_owned))
         };
         match &self.proof.items[..] {
             [] | [_] => id(context),

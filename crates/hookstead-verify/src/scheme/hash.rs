@@ -35,7 +35,7 @@ impl Hashed {
             let context = Context { secret: Some(secret), ..*context };
             let found = self.signed.find(&context, |content, candidates| {
                 let expected = self.digest(content);
-                let equal = |candidate: &Vec<u8>| verify_slices_are_equal(candidate, &expected).is_ok();
+                let equal = |candidate: &[u8]| verify_slices_are_equal(candidate, &expected).is_ok();
                 candidates.iter().fold(false, |any, candidate| any | equal(candidate)).then_some(index)
             });
             first = match (first, found) {

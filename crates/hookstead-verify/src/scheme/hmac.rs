@@ -1,5 +1,7 @@
 //! Keyed hashes (HMAC) over a content that a template describes.
 
+use std::borrow::Cow;
+
 use aws_lc_rs::constant_time::verify_slices_are_equal;
 use aws_lc_rs::{digest, hmac};
 use serde::Deserialize;
@@ -63,7 +65,7 @@ impl Hmac {
         &self,
         keys: &[Option<&hmac::Key>],
         content: &Pieces<'_>,
-        candidates: &[Vec<u8>],
+        candidates: &[Cow<'_, [u8]>],
     ) -> Option<usize> {
         let mut found = None;
         for (index, key) in keys.iter().enumerate() {

@@ -72,17 +72,24 @@ impl Encoding {
         }
     }
 
-    pub(crate) fn encode(self, bytes: &[u8]) -> Vec<u8> {
+    /// The text of these bytes behind a prefix.
+    fn encode(self, prefix: &[u8], bytes: &[u8]) -> Vec<u8> {
+        // No coding takes more than two characters for a byte.
+        let mut text = Vec::with_capacity(prefix.len() + 2 * bytes.len());
+        text.extend_from_slice(prefix);
         match self {
             Self::Hex => {
-                let mut text = vec![0; 2 * bytes.len()];
+                text.resize(prefix.len() + 2 * bytes.len(), 0);
                 // Cannot fail with two digits for each byte. Where it did, nothing would match.
-                hex::encode_to_slice(bytes, &mut text).map(|()| text).unwrap_or_default()
+                if hex::encode_to_slice(bytes, &mut text[prefix.len()..]).is_err() {
+                    text.clear();
+                }
             }
-            Self::Base64 => STANDARD.encode(bytes).into_bytes(),
-            Self::Base64Url => URL_SAFE_NO_PAD.encode(bytes).into_bytes(),
-            Self::Text => bytes.to_vec(),
+            Self::Base64 => text.extend_from_slice(STANDARD.encode(bytes).as_bytes()),
+            Self::Base64Url => text.extend_from_slice(URL_SAFE_NO_PAD.encode(bytes).as_bytes()),
+            Self::Text => text.extend_from_slice(bytes),
         }
+        text
     }
 }
 
@@ -139,7 +146,7 @@ pub(crate) struct Place {
 #[derive(Debug, Default)]
 pub(crate) struct Group<'r> {
     pub(crate) fields: Vec<(&'r str, &'r [u8])>,
-    pub(crate) candidates: Vec<Vec<u8>>,
+    pub(crate) candidates: Vec<Cow<'r, [u8]>>,
 }
 
 impl Locator {
@@ -274,9 +281,9 @@ impl Locator {
         }
     }
 
-    fn decode(&self, text: &[u8]) -> Option<Vec<u8>> {
+    fn decode<'t>(&self, text: &'t [u8]) -> Option<Cow<'t, [u8]>> {
         if self.compare == Compare::Text {
-            return Some(text.to_vec());
+            return Some(Cow::Borrowed(text));
         }
         let (start, rest) = text.split_at_checked(self.prefix.len())?;
         let prefix = self.prefix.as_bytes();
@@ -284,11 +291,12 @@ impl Locator {
         if !fits || rest.is_empty() {
             return None;
         }
-        if self.any_spelling {
+        let decoded = if self.any_spelling {
             self.encoding.decode_any(if prefix.is_empty() { rest } else { rest.trim_ascii_start() })
         } else {
             self.encoding.decode(rest)
-        }
+        };
+        decoded.map(Cow::Owned)
     }
 
     /// The bytes with which a candidate is compared: the signature, or its whole text.
@@ -343,7 +351,7 @@ impl Locator {
     }
 
     fn write_one(&self, signature: &[u8]) -> Vec<u8> {
-        [self.prefix.as_bytes(), &self.encoding.encode(signature)].concat()
+        self.encoding.encode(self.prefix.as_bytes(), signature)
     }
 
     pub(crate) fn fault(&self, reason: Reason) -> Fault {

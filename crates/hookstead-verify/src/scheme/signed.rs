@@ -1,5 +1,6 @@
 //! What all schemes with a signature share: where the signatures are, and what is signed.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use super::{Locator, Match};
@@ -44,7 +45,7 @@ impl Signed {
     pub(crate) fn find(
         &self,
         context: &Context<'_>,
-        mut which: impl FnMut(&Pieces<'_>, &[Vec<u8>]) -> Option<usize>,
+        mut which: impl FnMut(&Pieces<'_>, &[Cow<'_, [u8]>]) -> Option<usize>,
     ) -> Result<Match, Fault> {
         let texts = self.locator.texts(context)?;
         let mut found = None;

@@ -17,14 +17,6 @@ impl Pieces<'_> {
         self.0.iter().map(AsRef::as_ref)
     }
 
-    /// All pieces in one, borrowed if there is only one.
-    pub(crate) fn join(&self) -> Cow<'_, [u8]> {
-        match &self.0[..] {
-            [one] => Cow::Borrowed(one),
-            _ => Cow::Owned(self.concat()),
-        }
-    }
-
     /// All pieces in one.
     pub(crate) fn concat(&self) -> Vec<u8> {
         self.0.concat()
@@ -55,6 +47,14 @@ impl Template {
         let mut pieces = Vec::with_capacity(self.parts.len());
         fill(&self.parts, context, &mut pieces)?;
         Ok(Pieces(pieces))
+    }
+
+    /// That value in one piece. Where the template is nothing but a variable, it is borrowed if the request has it.
+    pub(crate) fn value<'r>(&'r self, context: &Context<'r>) -> Result<Cow<'r, [u8]>, Unresolved> {
+        match &self.parts[..] {
+            [Part::Slot(slot)] => slot.resolve(context),
+            _ => self.resolve(context).map(|pieces| Cow::Owned(pieces.concat())),
+        }
     }
 }
 
@@ -120,7 +120,9 @@ mod tests {
         let lets = [("twice".to_owned(), "{sig.t}{sig.t}".parse().unwrap())].into();
         let template = template.parse::<Template>().unwrap().bind(&lets).unwrap();
         let found = template.resolve(&context).map(|pieces| String::from_utf8(pieces.concat()).unwrap());
+        let value = template.value(&context).map(|value| String::from_utf8(value.into_owned()).unwrap());
         assert_eq!(found, expected.map(str::to_owned), "{template}");
+        assert_eq!(value, found, "{template}");
     }
 
     #[test]

@@ -68,8 +68,12 @@ fn integer(text: &str, canonical: bool) -> Option<i64> {
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
     }
-    let number: i64 = text.parse().ok()?;
-    (!canonical || number.to_string() == text).then_some(number)
+    let is_shortest = match digits.as_bytes() {
+        [b'0'] => digits.len() == text.len(),
+        [first, ..] => *first != b'0',
+        [] => false,
+    };
+    text.parse().ok().filter(|_| is_shortest || !canonical)
 }
 
 fn rfc3339(text: &str) -> Option<i128> {
