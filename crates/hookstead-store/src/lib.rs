@@ -30,7 +30,7 @@ use start::Steps;
 pub use backup::{BackupError, BackupPhase, BackupProgress, BackupReport, backup, restore};
 pub use fs_os::OsFs;
 pub use lock::{OwnerRecord, StoreLock};
-pub use open::{Checkpoints, IdentityFlush, OpenError, OpenOptions, Opened, UpgradeCopy};
+pub use open::{Checkpoints, IdentityFilter, IdentityFlush, OpenError, OpenOptions, Opened, UpgradeCopy};
 pub use rusqlite;
 pub use sqlite::{EffectError, SqliteTransaction, sqlite_effect};
 pub use start::{Finding, StartStep, Verdict};

@@ -53,6 +53,8 @@ pub struct OpenOptions {
     pub identity_key: Option<[u8; 32]>,
     /// How the index of identities of a `sqlite:` store is written.
     pub identity_flush: IdentityFlush,
+    /// How a `sqlite:` store knows without a search that an identity is new.
+    pub identity_filter: IdentityFilter,
 }
 
 impl Default for OpenOptions {
@@ -71,6 +73,7 @@ impl Default for OpenOptions {
             upgrade_copy: UpgradeCopy::Beside,
             identity_key: None,
             identity_flush: IdentityFlush::default(),
+            identity_filter: IdentityFilter::default(),
         }
     }
 }
@@ -115,6 +118,30 @@ impl Default for IdentityFlush {
 
 /// With one range: up to 65,792 identities, 3 MB of memory. A commit that flushes moves about as many of them.
 const IDENTITY_FLUSH_EVENTS: u32 = 256;
+
+/// How a `sqlite:` store knows of nearly every new identity, without a search of its index, that no event has it: by a
+/// filter in memory, which never takes a known identity for a new one. Nothing of it is on disk: it is made after a start,
+/// by the commits that write to the index, and until it is made the index is searched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IdentityFilter {
+    /// Such a commit reads up to so many identities of the index for it; 0 counts as 1.
+    pub rows_per_commit: u32,
+    /// The filter becomes no larger than this, but for one of its 256 ranges while that is made anew. It takes 8 bits an
+    /// identity: a store with more than that, and every store with less than 16 KiB, does without.
+    pub bytes_max: u64,
+}
+
+impl Default for IdentityFilter {
+    fn default() -> Self {
+        Self { rows_per_commit: IDENTITY_FILTER_ROWS, bytes_max: IDENTITY_FILTER_BYTES }
+    }
+}
+
+/// 64 KiB of hashes. A million identities are read by the commits of 63,000 events.
+const IDENTITY_FILTER_ROWS: u32 = 4_096;
+
+/// 33 million identities; up to 22 million the filter has 12 bits or more for each.
+const IDENTITY_FILTER_BYTES: u64 = 32 * 1024 * 1024;
 
 /// What a start does before it changes the schema of a database that an earlier program made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -18,16 +18,16 @@ use super::sweep::EVENTS_LOOKED_AT_MAX;
 use crate::open::{IdentityFlush, OpenOptions};
 use crate::start::Steps;
 
-const NOW: Timestamp = Timestamp::from_secs(1_770_000_000);
+pub(super) const NOW: Timestamp = Timestamp::from_secs(1_770_000_000);
 
-struct Fixture {
-    store: SqliteStore,
-    path: PathBuf,
+pub(super) struct Fixture {
+    pub(super) store: SqliteStore,
+    pub(super) path: PathBuf,
     /// Removed last.
-    _folder: tempfile::TempDir,
+    pub(super) _folder: tempfile::TempDir,
 }
 
-fn options() -> OpenOptions {
+pub(super) fn options() -> OpenOptions {
     OpenOptions {
         wal_bytes_max: 1024 * 1024,
         busy_timeout: Duration::from_millis(50),
@@ -40,7 +40,7 @@ fn fixture() -> Fixture {
     fixture_with(&options())
 }
 
-fn fixture_with(options: &OpenOptions) -> Fixture {
+pub(super) fn fixture_with(options: &OpenOptions) -> Fixture {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("events.db");
     let store = open_store(&path, options, NOW, &mut Steps::default()).unwrap();
@@ -51,7 +51,7 @@ fn fixture_with(options: &OpenOptions) -> Fixture {
     Fixture { store, path, _folder: folder }
 }
 
-fn acceptance(store: &SqliteStore, id: &str, body_bytes: usize) -> Write {
+pub(super) fn acceptance(store: &SqliteStore, id: &str, body_bytes: usize) -> Write {
     let id = ProviderEventId::new(id.as_bytes()).unwrap();
     let identity = Identity { source: SourceNumber(1), scope: Scope::default(), id };
     let key = &store.facts().identity_key;
@@ -81,13 +81,13 @@ fn number(path: &PathBuf, column: &str) -> i64 {
 }
 
 /// Does something to the connection that writes.
-fn with_writer(store: &SqliteStore, act: impl FnOnce(&mut Connection)) {
+pub(super) fn with_writer(store: &SqliteStore, act: impl FnOnce(&mut Connection)) {
     let mut writer = store.writer.lock().unwrap();
     act(writer.connection_for_tests().expect("the writer has a connection"));
 }
 
 /// Lets the database grow no more.
-fn full(connection: &mut Connection) {
+pub(super) fn full(connection: &mut Connection) {
     let pages: i64 = connection.pragma_query_value(None, "page_count", |row| row.get(0)).unwrap();
     connection.pragma_update(None, "max_page_count", pages).unwrap();
 }

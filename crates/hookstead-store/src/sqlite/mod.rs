@@ -31,6 +31,8 @@ mod guard;
 mod identities;
 #[cfg(test)]
 mod injected;
+#[cfg(test)]
+mod injected_filter;
 mod ledger;
 mod list;
 mod log_format;

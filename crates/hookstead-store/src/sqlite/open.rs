@@ -179,6 +179,7 @@ fn start(
         ledger,
         identities,
         identity_flush: options.identity_flush,
+        identity_filter: options.identity_filter,
         connection,
     });
     steps.begin(StartStep::WriteProbe);
@@ -328,7 +329,8 @@ pub(super) fn pending_identities(
     connection: &Connection,
     options: &OpenOptions,
 ) -> Result<Pending, OpenError> {
-    identities::load(connection, options.identity_flush).map_err(|error| damaged(path, error))
+    identities::load(connection, options.identity_flush, options.identity_filter)
+        .map_err(|error| damaged(path, error))
 }
 
 pub(super) fn identity_key(connection: &Connection) -> Result<IdentityKey, StoreError> {

@@ -24,7 +24,7 @@ use super::guard::Guard;
 use super::identities::{self, Pending, Staged};
 use super::ledger::{Ledger, int};
 use super::published::{COUNTED_MAX, Published};
-use crate::open::IdentityFlush;
+use crate::open::{IdentityFilter, IdentityFlush};
 
 /// How many counts of duplicates ride in one commit.
 const COUNTED_PER_COMMIT: usize = 256;
@@ -45,6 +45,7 @@ pub(super) struct Writer {
     /// became of it leaves no guess behind.
     identities: Pending,
     identity_flush: IdentityFlush,
+    identity_filter: IdentityFilter,
     /// `None` after a failure, until it is needed again.
     connection: Option<Connection>,
     /// A commit must succeed before a duplicate may be answered.
@@ -68,6 +69,7 @@ pub(super) struct Parts {
     pub(super) ledger: Ledger,
     pub(super) identities: Pending,
     pub(super) identity_flush: IdentityFlush,
+    pub(super) identity_filter: IdentityFilter,
     pub(super) connection: Connection,
 }
 
@@ -84,6 +86,7 @@ impl Writer {
             ledger: parts.ledger,
             identities: parts.identities,
             identity_flush: parts.identity_flush,
+            identity_filter: parts.identity_filter,
             connection: Some(parts.connection),
             barrier_due: true,
             probe_due: true,
@@ -289,8 +292,9 @@ impl Writer {
                 .and_then(|()| staged.write(ledger.newest))
                 .map_err(|error| roll_back(connection, error))
                 .inspect_err(|_| self.log.note_moved())?;
+            let foreseen = self.identities.foresee(taken);
             commit(connection).map_err(Failure::of_commit)?;
-            self.identities.join(taken);
+            self.identities.join(foreseen);
             self.barrier_due &= !decides_about_events(writes);
             self.published.all_counted().extend(duplicates);
             self.forget_counted(&chunk);
@@ -396,7 +400,7 @@ impl Writer {
         }
         self.log.follow(&mut connection).map_err(&failed)?;
         self.guard.watch(&mut connection).map_err(&failed)?;
-        self.identities = identities::load(&connection, self.identity_flush)?;
+        self.identities = identities::load(&connection, self.identity_flush, self.identity_filter)?;
         self.barrier_due = true;
         Ok(connection)
     }

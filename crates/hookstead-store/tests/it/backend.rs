@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use hookstead_core::conformance::{Backend, Instance};
 use hookstead_core::{Store, Timestamp};
-use hookstead_store::{IdentityFlush, OpenOptions, Opened, open};
+use hookstead_store::{IdentityFilter, IdentityFlush, OpenOptions, Opened, open};
 
 /// When every store of these tests is opened.
 pub(crate) const OPENED_AT: Timestamp = Timestamp::from_secs(1_770_000_000);
@@ -89,6 +89,9 @@ impl Folder {
 /// A flush every third event, of a quarter of the ranges: of everything within 15 events.
 pub(crate) const SMALL_FLUSHES: IdentityFlush = IdentityFlush { events: 3, ranges: 64 };
 
+/// Of a few rows at a time, so that a range is being read while others are flushed.
+pub(crate) const SMALL_FILTER: IdentityFilter = IdentityFilter { rows_per_commit: 3, bytes_max: 256 * 1024 };
+
 pub(crate) fn url(path: &Path) -> String {
     format!("sqlite:{}", path.display())
 }
@@ -100,6 +103,7 @@ pub(crate) fn options() -> OpenOptions {
         wal_bytes_max: 1024 * 1024,
         busy_timeout: Duration::from_secs(20),
         identity_flush: SMALL_FLUSHES,
+        identity_filter: SMALL_FILTER,
         ..OpenOptions::default()
     }
 }

@@ -1,6 +1,7 @@
 //! What a batch does to the index: it looks hashes up, takes some, and before its commit writes down what it took and
-//! flushes what is due. Nothing of it is in memory before the commit succeeded: a batch that fails, or is run again, drops
-//! its [`Staged`].
+//! flushes what is due. Nothing of it is pending in memory before the commit succeeded: a batch that fails, or is run
+//! again, drops its [`Staged`]. For the filters the rule is the reverse: they know what is flushed before the commit
+//! ([`Pending::foresee`]).
 
 use std::collections::BTreeMap;
 
@@ -30,7 +31,7 @@ impl<'a> Staged<'a> {
     /// The event that holds a hash.
     pub(in crate::sqlite) fn holder(&mut self, hash: IdentityHash) -> Result<Option<Seq>, StoreError> {
         let in_memory = self.taken.get(&hash).copied().or_else(|| self.pending.holder(hash));
-        if in_memory.is_some() {
+        if in_memory.is_some() || !self.pending.may_be_in_table(hash) {
             return Ok(in_memory);
         }
         held(&mut self.find, self.connection, "SELECT seq FROM identities WHERE hash = ?1")
@@ -44,11 +45,11 @@ impl<'a> Staged<'a> {
     }
 
     /// Writes into the transaction what was taken and what is due, now that `newest` is the newest event. What it returns
-    /// is for [`Pending::join`], once the transaction is committed.
+    /// is for [`Pending::foresee`], and then, once the transaction is committed, for [`Pending::join`].
     pub(in crate::sqlite) fn write(self, newest: Seq) -> Result<Taken, StoreError> {
         let Self { connection, pending, taken, .. } = self;
         if taken.is_empty() {
-            return Ok(Taken { hashes: taken, flushed: Vec::new(), flushed_to: newest });
+            return Ok(Taken { hashes: taken, flushed: Vec::new(), flushed_to: newest, read: Vec::new() });
         }
         let mut by_seq: Vec<(Seq, IdentityHash)> = taken.iter().map(|(hash, seq)| (*seq, *hash)).collect();
         by_seq.sort_unstable();
@@ -62,9 +63,11 @@ impl<'a> Staged<'a> {
             table::insert(connection, &sorted)?;
             table::mark(connection, *range, newest)?;
         }
+        let mut read = Vec::new();
         if !due.is_empty() {
             table::forget(connection, pending.oldest_mark(&due, newest))?;
+            read = pending.filters().read(|range, after, max| table::range(connection, range, after, max))?;
         }
-        Ok(Taken { hashes: taken, flushed: due, flushed_to: newest })
+        Ok(Taken { hashes: taken, flushed: due, flushed_to: newest, read })
     }
 }

@@ -11,7 +11,8 @@ use std::iter;
 
 use hookstead_core::{IdentityHash, Seq};
 
-use crate::open::IdentityFlush;
+use super::filter::{Filters, Part};
+use crate::open::{IdentityFilter, IdentityFlush};
 
 /// One for each first byte of a hash.
 pub(super) const RANGES: usize = 256;
@@ -24,6 +25,7 @@ const ROWS_PER_PAGE: u64 = 128;
 pub(in crate::sqlite) struct Pending {
     ranges: Vec<Range>,
     when: IdentityFlush,
+    filters: Filters,
 }
 
 #[derive(Debug)]
@@ -39,7 +41,13 @@ pub(in crate::sqlite) struct Taken {
     /// The ranges whose hashes are in the table now, those of the batch included.
     pub(super) flushed: Vec<u8>,
     pub(super) flushed_to: Seq,
+    /// What was read of the table for the filters.
+    pub(super) read: Vec<Part>,
 }
+
+/// The same, once the filters know what it moves into the table: now it may be committed.
+#[derive(Debug)]
+pub(in crate::sqlite) struct Foreseen(Taken);
 
 /// How many hashes are pending after a commit at the most.
 pub(super) fn pending_max(when: IdentityFlush) -> u64 {
@@ -54,9 +62,10 @@ pub(super) fn range_of(hash: IdentityHash) -> u8 {
 
 impl Pending {
     /// Ranges with these marks, [`RANGES`] of them, in which nothing is pending.
-    pub(super) fn new(flushed_to: &[Seq], when: IdentityFlush) -> Self {
+    pub(super) fn new(flushed_to: &[Seq], when: IdentityFlush, filter: IdentityFilter) -> Self {
         let range = |flushed_to: &Seq| Range { flushed_to: *flushed_to, hashes: BTreeMap::new() };
-        Self { ranges: flushed_to.iter().map(range).collect(), when }
+        let rows = flushed_to.iter().max().map_or(0, |seq| seq.0);
+        Self { ranges: flushed_to.iter().map(range).collect(), when, filters: Filters::new(filter, rows) }
     }
 
     /// Adds a hash. `false`: it was there already.
@@ -67,6 +76,16 @@ impl Pending {
     /// The event that took a hash, if it is pending.
     pub(super) fn holder(&self, hash: IdentityHash) -> Option<Seq> {
         self.ranges[usize::from(range_of(hash))].hashes.get(&hash).copied()
+    }
+
+    /// Whether the table may hold a hash. `false`: it does not.
+    pub(in crate::sqlite) fn may_be_in_table(&self, hash: IdentityHash) -> bool {
+        self.filters.may_hold(hash)
+    }
+
+    /// The filters, to read for them.
+    pub(super) fn filters(&self) -> &Filters {
+        &self.filters
     }
 
     /// What is pending in a range.
@@ -111,9 +130,27 @@ impl Pending {
         due.iter().map(pending).sum::<u64>() + hashes
     }
 
+    /// Has the filters know what is about to be committed. It must be done before: what they forget would be stored
+    /// twice, and what they know in vain, if it is not committed after all, costs no more than a search.
+    pub(in crate::sqlite) fn foresee(&mut self, mut taken: Taken) -> Foreseen {
+        // First, so that what is added then is added also to those that this begins.
+        for part in taken.read.drain(..) {
+            self.filters.join(part);
+        }
+        for range in &taken.flushed {
+            for hash in self.ranges[usize::from(*range)].hashes.keys() {
+                self.filters.add(*hash);
+            }
+        }
+        for hash in taken.hashes.keys().filter(|hash| taken.flushed.contains(&range_of(**hash))) {
+            self.filters.add(*hash);
+        }
+        Foreseen(taken)
+    }
+
     /// Takes over what was committed.
-    pub(in crate::sqlite) fn join(&mut self, taken: Taken) {
-        let Taken { hashes, flushed, flushed_to } = taken;
+    pub(in crate::sqlite) fn join(&mut self, committed: Foreseen) {
+        let Taken { hashes, flushed, flushed_to, .. } = committed.0;
         for range in &flushed {
             self.ranges[usize::from(*range)] = Range { flushed_to, hashes: BTreeMap::new() };
         }
@@ -155,7 +192,7 @@ mod tests {
     }
 
     fn empty(events: u32, ranges: u16) -> Pending {
-        Pending::new(&[Seq(0); RANGES], IdentityFlush { events, ranges })
+        Pending::new(&[Seq(0); RANGES], IdentityFlush { events, ranges }, IdentityFilter::default())
     }
 
     /// Commits a batch of events; the ranges that it flushed.
@@ -163,7 +200,9 @@ mod tests {
         let hashes = (first..first + events).map(|seq| (hash(seq), Seq(seq))).collect();
         let flushed_to = Seq(first + events - 1);
         let flushed = pending.due(flushed_to);
-        pending.join(Taken { hashes, flushed: flushed.clone(), flushed_to });
+        let taken = Taken { hashes, flushed: flushed.clone(), flushed_to, read: Vec::new() };
+        let foreseen = pending.foresee(taken);
+        pending.join(foreseen);
         flushed
     }
 

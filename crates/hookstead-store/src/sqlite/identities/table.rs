@@ -11,20 +11,24 @@ use super::super::failure::{reading, writing};
 use super::super::ledger::int;
 use super::super::row::{self, corrupt};
 use super::pending::{Pending, range_of};
-use crate::open::IdentityFlush;
+use crate::open::{IdentityFilter, IdentityFlush};
 
 /// Bytes of a hash.
 const HASH_BYTES: usize = 16;
 
 /// Reads what is pending, as the database says it: at a start, and after a commit of which nobody knows what became of
-/// it. No events are read; there is at most a megabyte.
+/// it. No events are read; there is at most a megabyte. Its filters know nothing yet.
 ///
 /// # Errors
 ///
 /// [`StoreError::Corrupt`] if a hash is pending twice or the tables contradict themselves.
-pub(in crate::sqlite) fn load(connection: &Connection, when: IdentityFlush) -> Result<Pending, StoreError> {
+pub(in crate::sqlite) fn load(
+    connection: &Connection,
+    when: IdentityFlush,
+    filter: IdentityFilter,
+) -> Result<Pending, StoreError> {
     let marks = marks(connection)?;
-    let mut pending = Pending::new(&marks, when);
+    let mut pending = Pending::new(&marks, when, filter);
     let mut twice = None;
     for_each_pending(connection, &marks, |hash, seq| {
         if !pending.insert(hash, seq) {
@@ -134,6 +138,29 @@ pub(super) fn insert(connection: &Connection, sorted: &[(IdentityHash, Seq)]) ->
         }
     }
     Ok(())
+}
+
+/// The hashes of a range that are in the index, sorted: up to `max` of them, those behind `after`.
+pub(super) fn range(
+    connection: &Connection,
+    range: u8,
+    after: Option<IdentityHash>,
+    max: usize,
+) -> Result<Vec<IdentityHash>, StoreError> {
+    let mut last = [u8::MAX; HASH_BYTES];
+    last[0] = range;
+    // The byte alone is before every hash that begins with it.
+    let first = [range];
+    let after = after.as_ref().map_or(&first[..], |hash| &hash.0);
+    let sql = "SELECT hash FROM identities WHERE hash > ?1 AND hash <= ?2 ORDER BY hash LIMIT ?3";
+    connection
+        .prepare_cached(sql)
+        .and_then(|mut statement| {
+            let rows =
+                statement.query_map((after, last, int(max as u64)), |row| row.get(0).map(IdentityHash))?;
+            rows.collect()
+        })
+        .map_err(reading("read a range of identities"))
 }
 
 /// Moves the mark of a range.
