@@ -13,6 +13,12 @@ use super::batch::{Batch, held};
 use super::failure::{reading, writing};
 use super::ledger::{count, int};
 use super::row;
+use super::rows::{self, Inserts, inserts};
+
+/// What is being done, for errors.
+const STORE: &str = "store an event";
+
+const EVENT_IDS: Inserts = inserts!("event_ids (id, seq)");
 
 /// An event that is about to be stored, whatever it comes from.
 pub(super) struct NewEvent<'a> {
@@ -148,12 +154,8 @@ impl Batch<'_> {
                 event.body,
             ])
         })
-        .and_then(|_| {
-            let sql = "INSERT INTO event_ids (id, seq) VALUES (?1, ?2)";
-            held(&mut self.statements.store_id, self.connection, sql)
-        })
-        .and_then(|statement| statement.execute((event.id.as_bytes(), int(seq.0))))
-        .map_err(writing("store an event"))?;
+        .map_err(writing(STORE))?;
+        self.ids.push((event.id, seq));
         for destination in destinations {
             let id = DeliveryId { event: event.id, destination, generation: 1 };
             self.make_delivery(seq, Delivery::new(id, self.now, self.now));
@@ -164,6 +166,15 @@ impl Batch<'_> {
         self.ledger.stats.events += 1;
         self.ledger.stats.body_bytes += body_bytes;
         Ok(seq)
+    }
+
+    /// Writes the ids of the events that were stored: before anything looks for an event by its id, and before the
+    /// commit. In their order, since they are new ones and so nearly always belong behind all others.
+    pub(super) fn write_ids(&mut self) -> Result<(), StoreError> {
+        let mut ids = std::mem::take(&mut self.ids);
+        ids.sort_unstable();
+        rows::insert(self.connection, &EVENT_IDS, &ids, EventId::as_bytes)
+            .map_err(|failed| writing(STORE)(failed.error))
     }
 
     /// The event that a hash belongs to, compared with what came.
@@ -273,7 +284,7 @@ impl Batch<'_> {
     }
 
     /// The event that was made of a conflict, after its body was checked as the first event's was.
-    fn revision(&self, id: &EventId) -> Result<Holder, StoreError> {
+    fn revision(&mut self, id: &EventId) -> Result<Holder, StoreError> {
         let lost = || row::corrupt(format!("event {id} was made of a conflict and is not in the table"));
         let seq = self.seq_of(id)?.ok_or_else(lost)?;
         let checked = self

@@ -4,8 +4,8 @@
 use std::collections::HashMap;
 
 use hookstead_core::{
-    Delivery, DeliveryId, DestinationNumber, Duplicates, EffectFailure, IdentityKey, LeaseToken, Seq,
-    SourceNumber, StoreError, Subject, Timestamp, Write, Written,
+    Delivery, DeliveryId, DestinationNumber, Duplicates, EffectFailure, EventId, IdentityKey, LeaseToken,
+    Seq, SourceNumber, StoreError, Subject, Timestamp, Write, Written,
 };
 use rusqlite::{CachedStatement, Connection};
 
@@ -35,6 +35,8 @@ pub(super) struct Batch<'a> {
     pub(super) work: DeliveryStatements<'a>,
     /// Deliveries that came with this batch's newest events and are not written yet, in the order of the events.
     pub(super) made: Vec<(Seq, Delivery)>,
+    /// The ids of this batch's newest events, which are not written yet.
+    pub(super) ids: Vec<(EventId, Seq)>,
     pub(super) guard: &'a Guard,
     /// Effects that took the batch with them when it was run before: they count as failed and are not run.
     pub(super) failed_effects: &'a FailedEffects,
@@ -56,7 +58,6 @@ pub(super) type FailedEffects = HashMap<EffectOf, EffectFailure>;
 #[derive(Default)]
 pub(super) struct Statements<'a> {
     pub(super) store_event: Option<CachedStatement<'a>>,
-    pub(super) store_id: Option<CachedStatement<'a>>,
     pub(super) read_holder: Option<CachedStatement<'a>>,
     pub(super) find_body: Option<CachedStatement<'a>>,
     pub(super) watch_body: Option<CachedStatement<'a>>,
@@ -104,7 +105,7 @@ impl Batch<'_> {
     /// Carries out one write.
     pub(super) fn apply(&mut self, write: &Write) -> Result<Written, StoreError> {
         if !matches!(write, Write::Accept(_) | Write::Claim(_)) {
-            self.write_made()?;
+            self.write_noted()?;
         }
         Ok(match write {
             Write::Accept(acceptance) => Written::Accepted(self.accept(acceptance)?),
@@ -117,6 +118,12 @@ impl Batch<'_> {
             Write::Sweep(sweep) => Written::Swept(self.sweep(sweep)?),
             Write::Register(register) => Written::Registered(self.register(register)?),
         })
+    }
+
+    /// Writes what was only noted: before anything else looks for it, and before the commit.
+    pub(super) fn write_noted(&mut self) -> Result<(), StoreError> {
+        self.write_made()?;
+        self.write_ids()
     }
 
     fn check_source(&self, number: SourceNumber) -> Result<(), StoreError> {

@@ -38,7 +38,9 @@ pub(super) struct DeliveryStatements<'a> {
 
 impl Batch<'_> {
     /// The sequence number of an event.
-    pub(super) fn seq_of(&self, id: &EventId) -> Result<Option<Seq>, StoreError> {
+    pub(super) fn seq_of(&mut self, id: &EventId) -> Result<Option<Seq>, StoreError> {
+        // An accept comes here too, when it looks for what was made of a conflict.
+        self.write_ids()?;
         seq_of(self.connection, id)
     }
 

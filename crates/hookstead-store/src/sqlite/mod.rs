@@ -49,6 +49,7 @@ mod redeliver;
 mod register;
 mod resolve;
 mod row;
+mod rows;
 mod run;
 mod settle;
 mod store;

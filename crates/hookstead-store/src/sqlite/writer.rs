@@ -267,6 +267,7 @@ impl Writer {
             statements: Statements::default(),
             work: DeliveryStatements::default(),
             made: Vec::new(),
+            ids: Vec::new(),
             guard: &self.guard,
             failed_effects,
             not_again: FailedEffects::new(),
@@ -314,7 +315,8 @@ impl Writer {
             return Ok(());
         }
         connection
-            .execute("UPDATE store SET barriers = barriers + 1", [])
+            .prepare_cached("UPDATE store SET barriers = barriers + 1")
+            .and_then(|mut statement| statement.execute([]))
             .map(drop)
             .map_err(writing("write the first barrier"))
     }
@@ -482,7 +484,7 @@ fn end_unchanged(connection: &Connection) -> Result<(), Failure> {
 fn carry_out(batch: &mut Batch<'_>, writes: &[Write]) -> Result<Vec<Written>, StoreError> {
     writes.iter().try_for_each(|write| batch.check(write))?;
     let answers = writes.iter().map(|write| batch.apply(write)).collect::<Result<Vec<_>, _>>()?;
-    batch.write_made()?;
+    batch.write_noted()?;
     Ok(answers)
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use hookstead_core::{
     AcceptReceipt, Acceptance, AcceptanceFacts, Decision, EventId, EventSelector, IdentityHash, MemoryStore,
-    Outcome, Register, Resolve, Resolved, Store, Subject, Write, Written,
+    Outcome, Register, Resolve, Resolved, Seq, Store, Subject, Write, Written,
 };
 use hookstead_store::{
     IdentityFlush, OpenError, OpenOptions, Opened, StartStep, Verdict, backup, examine, open, open_read_only,
@@ -26,6 +26,7 @@ cases!("identities":
     pending_hashes_that_are_damaged_are_named,
     damage_that_a_start_cannot_go_on_with_refuses_it,
     a_hash_that_is_in_the_index_already_is_refused,
+    a_flush_names_the_event_whose_hash_is_in_the_index_already,
 );
 
 /// Nothing is flushed within a test.
@@ -348,4 +349,24 @@ fn a_hash_that_is_in_the_index_already_is_refused() {
     edit(&folder, "DELETE FROM identities");
     assert_eq!(accept(&store, &id(3), b"{}"), Outcome::Stored);
     assert_eq!((rows(&folder, "identities"), rows(&folder, "pending_identities")), (4, 0));
+}
+
+/// Whichever of the events it is: they are flushed together.
+fn a_flush_names_the_event_whose_hash_is_in_the_index_already() {
+    let (folder, store) = filled(IdentityFlush { events: 24, ranges: 256 }, 22);
+    for seq in [1, 5, 9, 16, 17, 20, 22] {
+        edit(
+            &folder,
+            &format!(
+                "INSERT INTO identities SELECT substr(hashes, {seq} * 16 - 15, 16), {seq} FROM pending_identities"
+            ),
+        );
+        let batch = [22, 23].map(|n| accepting(&store, &id(n), b"{}"));
+        let refused = store.apply(&batch, OPENED_AT).expect_err("this one flushes").to_string();
+        assert!(refused.contains(&format!("the hash of event {} was pending", Seq(seq))), "{refused}");
+        edit(&folder, "DELETE FROM identities");
+    }
+    let batch = [22, 23].map(|n| accepting(&store, &id(n), b"{}"));
+    store.apply(&batch, OPENED_AT).expect("nothing is in the way");
+    assert_eq!((rows(&folder, "identities"), rows(&folder, "pending_identities")), (24, 0));
 }

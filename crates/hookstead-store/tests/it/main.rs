@@ -22,6 +22,7 @@ mod identities;
 mod open;
 mod read_only;
 mod refusal;
+mod same_batch;
 mod scene;
 mod schema;
 mod start;
@@ -77,6 +78,7 @@ fn main() -> ExitCode {
         open::CASES,
         read_only::CASES,
         refusal::CASES,
+        same_batch::CASES,
         schema::CASES,
         start::CASES,
         upgrade::CASES,

@@ -3,14 +3,13 @@
 //! again, drops its [`Staged`]. For the filters the rule is the reverse: they know what is flushed before the commit
 //! ([`Pending::foresee`]).
 
-use std::collections::BTreeMap;
-
 use hookstead_core::{IdentityHash, Seq, StoreError};
 use rusqlite::{CachedStatement, Connection, OptionalExtension};
 
 use super::super::batch::held;
 use super::super::failure::reading;
 use super::super::row;
+use super::map::SeqByHash;
 use super::pending::{Pending, Taken, range_of};
 use super::table;
 
@@ -18,14 +17,14 @@ use super::table;
 pub(in crate::sqlite) struct Staged<'a> {
     connection: &'a Connection,
     pending: &'a Pending,
-    taken: BTreeMap<IdentityHash, Seq>,
+    taken: SeqByHash,
     find: Option<CachedStatement<'a>>,
 }
 
 impl<'a> Staged<'a> {
     /// Nothing is taken yet.
     pub(in crate::sqlite) fn new(connection: &'a Connection, pending: &'a Pending) -> Self {
-        Self { connection, pending, taken: BTreeMap::new(), find: None }
+        Self { connection, pending, taken: SeqByHash::default(), find: None }
     }
 
     /// The event that holds a hash.

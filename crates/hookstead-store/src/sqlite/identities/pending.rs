@@ -6,12 +6,13 @@
 //! than [`pending_max`]: so there are never more hashes here than that after a commit, whatever the hashes and the
 //! batches are like.
 
-use std::collections::BTreeMap;
 use std::iter;
+use std::ops::RangeInclusive;
 
 use hookstead_core::{IdentityHash, Seq};
 
 use super::filter::{Filters, Part};
+use super::map::SeqByHash;
 use crate::open::{IdentityFilter, IdentityFlush};
 
 /// One for each first byte of a hash.
@@ -24,6 +25,8 @@ const ROWS_PER_PAGE: u64 = 128;
 #[derive(Debug)]
 pub(in crate::sqlite) struct Pending {
     ranges: Vec<Range>,
+    /// The marks that are furthest behind and furthest ahead: from them nearly every commit sees that nothing is due.
+    marks: RangeInclusive<Seq>,
     when: IdentityFlush,
     filters: Filters,
 }
@@ -31,13 +34,13 @@ pub(in crate::sqlite) struct Pending {
 #[derive(Debug)]
 struct Range {
     flushed_to: Seq,
-    hashes: BTreeMap<IdentityHash, Seq>,
+    hashes: SeqByHash,
 }
 
 /// What a batch has taken and flushed, to become part of [`Pending`] when it is committed.
 #[derive(Debug)]
 pub(in crate::sqlite) struct Taken {
-    pub(super) hashes: BTreeMap<IdentityHash, Seq>,
+    pub(super) hashes: SeqByHash,
     /// The ranges whose hashes are in the table now, those of the batch included.
     pub(super) flushed: Vec<u8>,
     pub(super) flushed_to: Seq,
@@ -63,9 +66,11 @@ pub(super) fn range_of(hash: IdentityHash) -> u8 {
 impl Pending {
     /// Ranges with these marks, [`RANGES`] of them, in which nothing is pending.
     pub(super) fn new(flushed_to: &[Seq], when: IdentityFlush, filter: IdentityFilter) -> Self {
-        let range = |flushed_to: &Seq| Range { flushed_to: *flushed_to, hashes: BTreeMap::new() };
-        let rows = flushed_to.iter().max().map_or(0, |seq| seq.0);
-        Self { ranges: flushed_to.iter().map(range).collect(), when, filters: Filters::new(filter, rows) }
+        let range = |flushed_to: &Seq| Range { flushed_to: *flushed_to, hashes: SeqByHash::default() };
+        let ranges: Vec<Range> = flushed_to.iter().map(range).collect();
+        let marks = outermost_marks(&ranges);
+        let filters = Filters::new(filter, marks.end().0);
+        Self { ranges, marks, when, filters }
     }
 
     /// Adds a hash. `false`: it was there already.
@@ -88,7 +93,7 @@ impl Pending {
         &self.filters
     }
 
-    /// What is pending in a range.
+    /// What is pending in a range, in no order.
     pub(super) fn hashes_of(&self, range: u8) -> impl Iterator<Item = (IdentityHash, Seq)> {
         self.ranges[usize::from(range)].hashes.iter().map(|(hash, seq)| (*hash, *seq))
     }
@@ -96,15 +101,14 @@ impl Pending {
     /// The ranges that are to be flushed by a commit after which `newest` is the newest event.
     pub(super) fn due(&self, newest: Seq) -> Vec<u8> {
         let (events, ranges) = bounded(self.when);
-        let last = self.ranges.iter().map(|range| range.flushed_to).max().unwrap_or(Seq(0));
-        let crossed = (newest.0 / events).saturating_sub(last.0 / events);
+        let crossed = (newest.0 / events).saturating_sub(self.marks.end().0 / events);
         let behind_max = pending_max(self.when);
-        let is_late = |range: &&Range| newest.0.saturating_sub(range.flushed_to.0) > behind_max;
-        let late = self.ranges.iter().filter(is_late).count() as u64;
-        let count = crossed.saturating_mul(ranges).max(late);
-        if count == 0 {
+        let is_late = |mark: &Seq| newest.0.saturating_sub(mark.0) > behind_max;
+        if crossed == 0 && !is_late(self.marks.start()) {
             return Vec::new();
         }
+        let late = self.ranges.iter().filter(|range| is_late(&range.flushed_to)).count() as u64;
+        let count = crossed.saturating_mul(ranges).max(late);
         let mut oldest_first: Vec<u8> = (0..=u8::MAX).collect();
         oldest_first.sort_by_key(|range| self.ranges[usize::from(*range)].flushed_to);
         oldest_first.truncate(usize::try_from(count).unwrap_or(RANGES));
@@ -152,7 +156,10 @@ impl Pending {
     pub(in crate::sqlite) fn join(&mut self, committed: Foreseen) {
         let Taken { hashes, flushed, flushed_to, .. } = committed.0;
         for range in &flushed {
-            self.ranges[usize::from(*range)] = Range { flushed_to, hashes: BTreeMap::new() };
+            self.ranges[usize::from(*range)] = Range { flushed_to, hashes: SeqByHash::default() };
+        }
+        if !flushed.is_empty() {
+            self.marks = outermost_marks(&self.ranges);
         }
         for (hash, seq) in hashes {
             if !flushed.contains(&range_of(hash)) {
@@ -172,6 +179,11 @@ impl Pending {
     pub(in crate::sqlite) fn len(&self) -> usize {
         self.ranges.iter().map(|range| range.hashes.len()).sum()
     }
+}
+
+fn outermost_marks(ranges: &[Range]) -> RangeInclusive<Seq> {
+    let marks = || ranges.iter().map(|range| range.flushed_to);
+    marks().min().unwrap_or(Seq(0))..=marks().max().unwrap_or(Seq(0))
 }
 
 /// After how many events how many ranges are flushed, neither of them none or too many.

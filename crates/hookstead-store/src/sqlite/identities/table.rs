@@ -10,11 +10,14 @@ use rusqlite::{Connection, Row};
 use super::super::failure::{reading, writing};
 use super::super::ledger::int;
 use super::super::row::{self, corrupt};
+use super::super::rows::{self, Inserts, inserts};
 use super::pending::{Pending, range_of};
 use crate::open::{IdentityFilter, IdentityFlush};
 
 /// Bytes of a hash.
 const HASH_BYTES: usize = 16;
+
+const IDENTITIES: Inserts = inserts!("identities (hash, seq)");
 
 /// Reads what is pending, as the database says it: at a start, and after a commit of which nobody knows what became of
 /// it. No events are read; there is at most a megabyte. Its filters know nothing yet.
@@ -125,19 +128,13 @@ pub(super) fn append(connection: &Connection, by_seq: &[(Seq, IdentityHash)]) ->
 
 /// Moves hashes into the index. They must be sorted, so that each page is changed once.
 pub(super) fn insert(connection: &Connection, sorted: &[(IdentityHash, Seq)]) -> Result<(), StoreError> {
-    let failed = writing("flush identities");
-    let mut statement = connection
-        .prepare_cached("INSERT INTO identities (hash, seq) VALUES (?1, ?2) ON CONFLICT DO NOTHING")
-        .map_err(&failed)?;
-    for (hash, seq) in sorted {
+    rows::insert(connection, &IDENTITIES, sorted, |hash| &hash.0).map_err(|failed| match failed.taken {
         // Nobody could take it while it was there.
-        if statement.execute((hash.0, int(seq.0))).map_err(&failed)? != 1 {
-            let what =
-                format!("the hash of event {seq} was pending and is in the index of identities already");
-            return Err(corrupt(what));
+        Some(seq) => {
+            corrupt(format!("the hash of event {seq} was pending and is in the index of identities already"))
         }
-    }
-    Ok(())
+        None => writing("flush identities")(failed.error),
+    })
 }
 
 /// The hashes of a range that are in the index, sorted: up to `max` of them, those behind `after`.
