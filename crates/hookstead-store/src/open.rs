@@ -137,7 +137,8 @@ impl Default for IdentityFilter {
     }
 }
 
-/// 64 KiB of hashes. A million identities are read by the commits of 63,000 events.
+/// 14 pages of an index of 400,000 identities, about a millisecond where they are in the cache. A million identities are
+/// read by the commits of 63,000 events.
 const IDENTITY_FILTER_ROWS: u32 = 4_096;
 
 /// 33 million identities; up to 22 million the filter has 12 bits or more for each.
