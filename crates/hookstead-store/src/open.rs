@@ -126,8 +126,8 @@ const IDENTITY_FLUSH_EVENTS: u32 = 256;
 pub struct IdentityFilter {
     /// Such a commit reads up to so many identities of the index for it; 0 counts as 1.
     pub rows_per_commit: u32,
-    /// The filter becomes no larger than this, but for one of its 256 ranges while that is made anew. It takes 8 bits an
-    /// identity: a store with more than that, and every store with less than 16 KiB, does without.
+    /// The filter becomes no larger than this, but for one of its 256 ranges while that is made anew. It takes at least 8
+    /// bits an identity: for a store with more identities than fit there is none, nor with less than 16 KiB.
     pub bytes_max: u64,
 }
 
