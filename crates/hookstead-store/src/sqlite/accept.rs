@@ -120,19 +120,19 @@ impl Batch<'_> {
         let body_bytes = event.body.len() as u64;
         let body_bytes_total = self.ledger.body_bytes_total + body_bytes;
         let deliveries_total = self.ledger.deliveries_total + destinations.len() as u64;
-        held(
+        // Without a number of its own it goes behind the newest event, without a search for its place.
+        let stored_as = held(
             &mut self.statements.store_event,
             self.connection,
-            "INSERT INTO events (seq, id, source, scope, provider_event_id, event_type, account,
+            "INSERT INTO events (id, source, scope, provider_event_id, event_type, account,
                     received_from, verified_by, received_at_us, committed_at_us, digest, body_bytes,
                     comparison_rule, comparison_digest, revises, body_bytes_total, deliveries_total,
                     erased_at_us, headers, body)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18,
-                    NULL, ?19, ?20)",
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17,
+                    NULL, ?18, ?19)",
         )
         .and_then(|statement| {
-            statement.execute(params![
-                int(seq.0),
+            statement.insert(params![
                 event.id.as_bytes(),
                 event.identity.source.0,
                 event.identity.scope.as_bytes(),
@@ -155,6 +155,7 @@ impl Batch<'_> {
             ])
         })
         .map_err(writing(STORE))?;
+        check_number(seq, stored_as)?;
         self.ids.push((event.id, seq));
         for destination in destinations {
             let id = DeliveryId { event: event.id, destination, generation: 1 };
@@ -355,6 +356,17 @@ pub(super) fn check_body(
         }
         Some(_) => Ok(()),
     }
+}
+
+/// That an event got its place: nobody but this writer changes the end of the table.
+fn check_number(seq: Seq, stored_as: i64) -> Result<(), StoreError> {
+    if stored_as == int(seq.0) {
+        return Ok(());
+    }
+    Err(row::corrupt(format!(
+        "the event to become number {} became number {stored_as}: the newest event in the table is not the newest that was stored",
+        seq.0
+    )))
 }
 
 /// Each destination once, in the order of their first mention.

@@ -162,6 +162,21 @@ fn a_batch_that_fails_leaves_nothing_of_itself_in_memory() {
 }
 
 #[test]
+fn an_event_that_would_get_another_number_is_refused() {
+    let Fixture { store, path, _folder } = fixture();
+    let raw = Connection::open(&path).unwrap();
+    for (elsewhere, number) in [("5", 6), ("0", 1)] {
+        raw.execute(&format!("UPDATE events SET seq = {elsewhere} WHERE seq = 1"), []).unwrap();
+        let refused = accept(&store, "evt_1", 10).unwrap_err();
+        let said = format!("the event to become number 2 became number {number}");
+        assert!(matches!(&refused, StoreError::Corrupt { what } if what.contains(&said)), "{refused:?}");
+        raw.execute(&format!("UPDATE events SET seq = 1 WHERE seq = {elsewhere}"), []).unwrap();
+        assert_eq!(events(&store), 1, "nothing was kept");
+    }
+    assert_eq!(accept(&store, "evt_1", 10).unwrap(), Outcome::Stored);
+}
+
+#[test]
 fn a_database_that_was_exchanged_takes_no_more_writes() {
     let Fixture { store, path, _folder } = fixture();
     accept(&store, "evt_1", 10).unwrap();
