@@ -20,6 +20,18 @@ pub const VARIANTS_MAX: u16 = 10;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Digest([u8; 32]);
 
+/// Every byte in lower-case hex digits.
+const HEX: [[u8; 2]; 256] = {
+    let digits = b"0123456789abcdef";
+    let mut pairs = [[0; 2]; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        pairs[byte] = [digits[byte >> 4], digits[byte & 15]];
+        byte += 1;
+    }
+    pairs
+};
+
 impl Digest {
     /// The digest of a body.
     pub fn of(body: &[u8]) -> Self {
@@ -37,15 +49,22 @@ impl Digest {
     pub const fn as_bytes(&self) -> &[u8; 32] {
         &self.0
     }
+
+    /// The digest in lower-case hex digits.
+    pub fn hex(&self) -> [u8; 64] {
+        let mut text = [0; 64];
+        for (pair, byte) in text.as_chunks_mut().0.iter_mut().zip(self.0) {
+            *pair = HEX[usize::from(byte)];
+        }
+        text
+    }
 }
 
 impl fmt::Display for Digest {
     /// Lower-case hex.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut text = [0; 64];
-        // Neither can fail: the text has two digits for each byte, and digits are ASCII.
-        hex::encode_to_slice(self.0, &mut text).map_err(|_| fmt::Error)?;
-        f.write_str(std::str::from_utf8(&text).map_err(|_| fmt::Error)?)
+        // Cannot fail: digits are ASCII.
+        f.write_str(std::str::from_utf8(&self.hex()).map_err(|_| fmt::Error)?)
     }
 }
 

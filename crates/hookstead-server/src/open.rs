@@ -118,14 +118,12 @@ pub fn answers(config: &Config, source: &str) -> Option<AnswersView> {
                 ack: Some(source.provider.ack()),
                 on_conflict: source.on_conflict,
                 success_status: source.success_status,
-                success_body: source.success_body.as_ref(),
             }
         }
         Mode::Dev => Policy {
             ack: Some(Registry::builtin().get(source)?.ack()),
             on_conflict: OnConflict::Refuse,
             success_status: None,
-            success_body: None,
         },
     };
     Some(policy.answers())

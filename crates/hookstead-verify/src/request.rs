@@ -31,7 +31,9 @@ pub trait Headers: Sync {
     ///
     /// Every list looks in the same way; it is a method of the list so that one call looks through all of it.
     fn find(&self, name: &[u8], from: usize) -> Option<usize> {
-        (from..self.count()).find(|index| self.at(*index).0.eq_ignore_ascii_case(name))
+        // Nearly every list has lower-case names, as the checks do: whole words are compared first.
+        let is_it = |field: &[u8]| field == name || field.eq_ignore_ascii_case(name);
+        (from..self.count()).find(|index| is_it(self.at(*index).0))
     }
 }
 

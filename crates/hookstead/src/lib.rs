@@ -51,6 +51,7 @@ mod routes;
 mod signals;
 pub mod sink;
 mod source;
+mod success;
 mod tail;
 mod work;
 
@@ -80,5 +81,6 @@ pub use sink::exec::ExecOptions;
 #[cfg(feature = "push")]
 pub use sink::push::{OnGone, PushOptions};
 pub use source::{BODY_BYTES_MAX, OnConflict, Source, SourceOptions, SuccessBody, default_body_reuse};
+pub use success::{Placeholder, SuccessTemplate};
 pub use tail::{TAIL_PAGE_MAX, Tail, TailError, TailFrom};
 pub use work::{LeaseAnswer, LeaseWrite};

@@ -60,15 +60,16 @@ impl Inbox {
             Authenticated::Event(genuine) => genuine,
         };
         let number = self.number_of(source).await?;
-        let identity = identify(number, &genuine.identified, received_at)?;
+        let Genuine { identified, verified_by } = genuine;
+        let identity = identify(number, identified.scope, identified.event_id, received_at)?;
         let facts = AcceptanceFacts {
             received_at,
             destinations: Vec::new(),
             headers: kept(source, query, fields(incoming.headers)),
-            event_type: genuine.identified.event_type,
-            account: genuine.identified.account,
+            event_type: identified.event_type,
+            account: identified.account,
             received_from: incoming.received_from,
-            verified_by: Some(genuine.verified_by),
+            verified_by: Some(verified_by),
             comparison: comparison(source, &incoming.body),
             body_reuse: source.body_reuse(),
         };
@@ -174,7 +175,8 @@ fn never_by_request() -> Rejection {
 
 fn identify(
     source: SourceNumber,
-    identified: &Identified,
+    scope: Vec<u8>,
+    event_id: Option<Vec<u8>>,
     received_at: Timestamp,
 ) -> Result<Identity, Refusal> {
     let unusable = |error: IdentityError| {
@@ -183,9 +185,9 @@ fn identify(
             IdentityError::TooLong { bytes } => IdentifyError::TooLong(bytes),
         })
     };
-    let scope = Scope::new(identified.scope.as_slice()).map_err(unusable)?;
-    let id = match &identified.event_id {
-        Some(id) => ProviderEventId::new(id.as_slice()).map_err(unusable)?,
+    let scope = Scope::new(scope).map_err(unusable)?;
+    let id = match event_id {
+        Some(id) => ProviderEventId::new(id).map_err(unusable)?,
         None => ProviderEventId::new(unique_id(received_at)?.into_bytes()).map_err(unusable)?,
     };
     Ok(Identity { source, scope, id })

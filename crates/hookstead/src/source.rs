@@ -7,6 +7,7 @@ use hookstead_verify::{IdentityRule, Processor, Provider, Secret, Verifier, Veri
 
 use crate::clock_skew::{ClockSkew, SkewFacts};
 use crate::refusals::Refusals;
+use crate::success::SuccessTemplate;
 
 /// The largest body of a source whose provider and configuration say nothing else, in bytes.
 pub const BODY_BYTES_MAX: u64 = 1024 * 1024;
@@ -17,6 +18,9 @@ pub struct Source {
     name: SourceName,
     way: Way,
     options: SourceOptions,
+    /// What the options or the provider say of these, worked out once.
+    success: SuccessTemplate,
+    body_reuse: BodyReuse,
     number: OnceLock<SourceNumber>,
     skew: Arc<ClockSkew>,
     refusals: Arc<Refusals>,
@@ -131,14 +135,7 @@ impl Source {
         options: SourceOptions,
     ) -> Result<Self, VerifierError> {
         let verifier = Verifier::new(provider, secrets, options.verify.clone())?;
-        Ok(Self {
-            name,
-            way: Way::Verified(Box::new(Verified::new(verifier))),
-            options,
-            number: OnceLock::new(),
-            skew: Arc::default(),
-            refusals: Arc::default(),
-        })
+        Ok(Self::verified(name, Verified::new(verifier), options))
     }
 
     /// A source whose secret the provider hands over in its first request. Until it is kept and given by
@@ -153,9 +150,18 @@ impl Source {
         options: SourceOptions,
     ) -> Result<Self, VerifierError> {
         let verifier = Verifier::awaiting_secret(provider, options.verify.clone())?;
-        let way = Way::Verified(Box::new(Verified { is_open: true, ..Verified::new(verifier) }));
+        Ok(Self::verified(name, Verified { is_open: true, ..Verified::new(verifier) }, options))
+    }
+
+    fn verified(name: SourceName, verified: Verified, options: SourceOptions) -> Self {
+        let provider = verified.verifier.provider();
+        let of_provider = || SuccessTemplate::of_provider(Some(provider.ack()));
+        let success = options.success_body.as_ref().map_or_else(of_provider, SuccessTemplate::from);
+        let by_provider = || default_body_reuse(provider, &options.verify.identity);
+        let body_reuse = options.body_reuse.unwrap_or_else(by_provider);
         let (number, skew, refusals) = (OnceLock::new(), Arc::default(), Arc::default());
-        Ok(Self { name, way, options, number, skew, refusals })
+        let way = Way::Verified(Box::new(verified));
+        Self { name, way, options, success, body_reuse, number, skew, refusals }
     }
 
     /// Whether the provider has still to hand over the secret.
@@ -176,8 +182,9 @@ impl Source {
     /// by it, and whoever calls answers for where the events come from.
     pub fn recorded(name: SourceName) -> Self {
         let (options, number) = (SourceOptions::default(), OnceLock::new());
+        let (success, body_reuse) = (SuccessTemplate::of_provider(None), BodyReuse::default());
         let (skew, refusals) = (Arc::default(), Arc::default());
-        Self { name, way: Way::Recorded, options, number, skew, refusals }
+        Self { name, way: Way::Recorded, options, success, body_reuse, number, skew, refusals }
     }
 
     /// The source's name.
@@ -193,9 +200,12 @@ impl Source {
     /// What is made of a body that came before under another id. A source that is only recorded to makes nothing
     /// of it.
     pub fn body_reuse(&self) -> BodyReuse {
-        let identity = &self.options.verify.identity;
-        let by_provider = || self.provider().map(|provider| default_body_reuse(provider, identity));
-        self.options.body_reuse.or_else(by_provider).unwrap_or_default()
+        self.body_reuse
+    }
+
+    /// The body of a success: that of the policy, else of the provider, else our own.
+    pub fn success(&self) -> &SuccessTemplate {
+        &self.success
     }
 
     /// The source's policy.

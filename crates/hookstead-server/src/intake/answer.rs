@@ -1,13 +1,11 @@
 //! From an outcome to the answer that the provider expects.
 
-use std::fmt::Write;
-
 use bytes::Bytes;
 use hookstead::core::{AcceptReceipt, Outcome};
-use hookstead::verify::{Ack, HandshakeAnswer};
-use hookstead::{OnConflict, Source, SourceOptions, SuccessBody};
-use http::header::{self, HeaderName, HeaderValue};
-use http::{HeaderMap, Response, StatusCode};
+use hookstead::verify::{Ack, HandshakeAnswer, Headers};
+use hookstead::{OnConflict, Placeholder, Source, SourceOptions};
+use http::header::{self, HeaderName, HeaderValue, InvalidHeaderValue};
+use http::{Response, StatusCode};
 
 use crate::api::view::AnswersView;
 use crate::problem::Problem;
@@ -20,25 +18,13 @@ pub(crate) struct Policy<'a> {
     pub(crate) on_conflict: OnConflict,
     /// One status for every success.
     pub(crate) success_status: Option<u16>,
-    /// One body for every success.
-    pub(crate) success_body: Option<&'a SuccessBody>,
 }
 
 impl<'a> Policy<'a> {
     fn of(source: &'a Source) -> Self {
-        let SourceOptions { on_conflict, success_status, success_body, .. } = source.options();
+        let SourceOptions { on_conflict, success_status, .. } = source.options();
         let ack = source.provider().map(|provider| provider.ack());
-        let (on_conflict, success_status) = (*on_conflict, *success_status);
-        Self { ack, on_conflict, success_status, success_body: success_body.as_ref() }
-    }
-
-    /// The text of a success and its type, if it is not ours: that of the source, else of the provider.
-    fn body(&self) -> Option<(&'a str, &'a str)> {
-        let of_source = self.success_body.map(|body| (body.text.as_str(), body.content_type.as_str()));
-        of_source.or_else(|| {
-            let ack = self.ack?;
-            Some((ack.body.as_deref()?, ack.content_type.as_deref().unwrap_or("application/json")))
-        })
+        Self { ack, on_conflict: *on_conflict, success_status: *success_status }
     }
 
     /// The status for an outcome; `None` if it is refused.
@@ -71,20 +57,12 @@ pub(crate) fn answers(source: &Source) -> AnswersView {
 }
 
 /// The answer to an event that is durable now.
-pub(crate) fn accepted(source: &Source, receipt: &AcceptReceipt, headers: &HeaderMap) -> Response<Bytes> {
-    let policy = Policy::of(source);
-    let Some(status) = policy.status(receipt.outcome) else { return refused(receipt.outcome).response() };
-    let word = match receipt.outcome {
-        Outcome::Stored => "stored",
-        Outcome::Duplicate => "duplicate",
-        Outcome::Conflict { .. } => "conflict",
-        Outcome::BodyReused => "body-reused",
-    };
-    let (body, content_type) = match policy.body() {
-        Some((template, content_type)) => (Filling { word, receipt, headers }.fill(template), content_type),
-        None => (format!("{{\"outcome\":\"{word}\",\"event\":\"{}\"}}\n", receipt.seq), "application/json"),
-    };
-    success(status, content_type, body.into())
+pub(crate) fn accepted(source: &Source, receipt: &AcceptReceipt, headers: &dyn Headers) -> Response<Bytes> {
+    let status = Policy::of(source).status(receipt.outcome);
+    let Some(status) = status else { return refused(receipt.outcome).response() };
+    let template = source.success();
+    let body = template.fill(|placeholder, filled| append(placeholder, receipt, headers, filled));
+    success(status, template.content_type(), body.into())
 }
 
 /// The answer to a request that is not verified: for each source one, whatever the reason, so that a sender learns
@@ -120,12 +98,20 @@ fn success(status: StatusCode, content_type: &str, body: Bytes) -> Response<Byte
     let mut response = Response::new(body);
     *response.status_mut() = status;
     if !response.body().is_empty()
-        && let Ok(value) = HeaderValue::from_str(content_type)
+        && let Ok(value) = content_type_of(content_type)
     {
         response.headers_mut().insert(header::CONTENT_TYPE, value);
     }
     response.headers_mut().insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     response
+}
+
+/// Nearly every answer is JSON, whose type is neither looked at nor copied for each.
+fn content_type_of(text: &str) -> Result<HeaderValue, InvalidHeaderValue> {
+    match text {
+        "application/json" => Ok(HeaderValue::from_static("application/json")),
+        other => HeaderValue::from_str(other),
+    }
 }
 
 /// The answer to a provider's question whether somebody is there.
@@ -150,68 +136,59 @@ pub(crate) fn handshake(answer: HandshakeAnswer) -> Response<Bytes> {
     response
 }
 
-/// What the placeholders of a record's own answer stand for: `@outcome@`, `@event@`, `@new@`, `@sha256@` and
-/// `@header.NAME@`. Values are escaped for a JSON text.
-struct Filling<'a> {
-    word: &'static str,
-    receipt: &'a AcceptReceipt,
-    headers: &'a HeaderMap,
+/// Appends what a placeholder stands for, escaped for a JSON text; `false` if it stands for nothing.
+fn append(
+    placeholder: &Placeholder,
+    receipt: &AcceptReceipt,
+    headers: &dyn Headers,
+    filled: &mut Vec<u8>,
+) -> bool {
+    match placeholder {
+        Placeholder::Outcome => filled.extend_from_slice(word(receipt.outcome)),
+        Placeholder::Event => filled.extend_from_slice(receipt.seq.to_string().as_bytes()),
+        Placeholder::New if receipt.outcome == Outcome::Stored => filled.extend_from_slice(b"true"),
+        Placeholder::New => filled.extend_from_slice(b"false"),
+        Placeholder::Sha256 => filled.extend_from_slice(&receipt.digest.hex()),
+        Placeholder::Header(name) => match headers.find(name.as_bytes(), 0) {
+            Some(index) => append_escaped(filled, headers.at(index).1),
+            None => return false,
+        },
+    }
+    true
 }
 
-impl Filling<'_> {
-    fn fill(&self, template: &str) -> String {
-        let mut filled = String::with_capacity(template.len() + 128);
-        let mut rest = template;
-        while let Some((before, after)) = rest.split_once('@') {
-            filled.push_str(before);
-            let Some((name, behind)) = after.split_once('@') else {
-                filled.push('@');
-                rest = after;
-                continue;
-            };
-            if self.append(name, &mut filled).is_some() {
-                rest = behind;
-            } else {
-                filled.push('@');
-                rest = after;
-            }
-        }
-        filled.push_str(rest);
-        filled
-    }
-
-    /// Appends what a placeholder stands for; `None` if it stands for nothing.
-    fn append(&self, name: &str, filled: &mut String) -> Option<()> {
-        match name {
-            "outcome" => filled.push_str(self.word),
-            "event" => write!(filled, "{}", self.receipt.seq).ok()?,
-            "new" => filled.push_str(if self.receipt.outcome == Outcome::Stored { "true" } else { "false" }),
-            "sha256" => write!(filled, "{}", self.receipt.digest).ok()?,
-            _ => {
-                let value = self.headers.get(name.strip_prefix("header.")?)?;
-                append_escaped(filled, value.as_bytes());
-            }
-        }
-        Some(())
+fn word(outcome: Outcome) -> &'static [u8] {
+    match outcome {
+        Outcome::Stored => b"stored",
+        Outcome::Duplicate => b"duplicate",
+        Outcome::Conflict { .. } => b"conflict",
+        Outcome::BodyReused => b"body-reused",
     }
 }
 
 /// Appends a text as it stands between the quotation marks of a JSON text.
-fn append_escaped(filled: &mut String, value: &[u8]) {
-    let text = String::from_utf8_lossy(value);
+fn append_escaped(filled: &mut Vec<u8>, value: &[u8]) {
     // Nearly every id: nothing in it has to be escaped.
-    if text.bytes().all(|byte| matches!(byte, b' '..=b'~') && byte != b'"' && byte != b'\\') {
-        return filled.push_str(&text);
+    if value.iter().all(|byte| matches!(byte, b' '..=b'~') && *byte != b'"' && *byte != b'\\') {
+        return filled.extend_from_slice(value);
     }
-    let quoted = serde_json::Value::from(&*text).to_string();
-    filled.push_str(&quoted[1..quoted.len() - 1]);
+    let quoted = serde_json::Value::from(&*String::from_utf8_lossy(value)).to_string();
+    filled.extend_from_slice(&quoted.as_bytes()[1..quoted.len() - 1]);
 }
 
 #[cfg(test)]
 mod tests {
     use hookstead::core::{Digest, EventId, Seq, Timestamp};
+    use hookstead::{SuccessBody, SuccessTemplate};
 
     use super::*;
+
+    fn fill(receipt: &AcceptReceipt, headers: &dyn Headers, text: &str) -> String {
+        let body = SuccessBody { text: text.to_owned(), content_type: "text/plain".to_owned() };
+        let append =
+            |placeholder: &Placeholder, filled: &mut Vec<u8>| append(placeholder, receipt, headers, filled);
+        String::from_utf8(SuccessTemplate::from(&body).fill(append)).unwrap()
+    }
 
     #[test]
     fn placeholders_are_filled_and_escaped() {
@@ -223,13 +200,13 @@ mod tests {
             committed_at: Timestamp::default(),
             same_body_as: None,
         };
-        let mut headers = HeaderMap::new();
-        headers.insert("x-id", HeaderValue::from_static("a\"b"));
-        let filling = Filling { word: "stored", receipt: &receipt, headers: &headers };
-        let check = |template: &str, expected: &str| assert_eq!(filling.fill(template), expected);
+        let headers = [("X-Id", &b"a\"b"[..]), ("x-id", b"another")];
+        let check = |text: &str, expected: &str| assert_eq!(fill(&receipt, &headers, text), expected);
         check("{\"id\":\"@header.x-id@\",\"new\":@new@}", "{\"id\":\"a\\\"b\",\"new\":true}");
         check("@outcome@ @event@ a@b @header.none@ @", "stored 0007 a@b @header.none@ @");
         check("", "");
-        assert!(filling.fill("@sha256@").starts_with("e3b0c442"));
+        assert!(fill(&receipt, &headers, "@sha256@").starts_with("e3b0c442"));
+        let headers = [("x-id", b"\xff\t")];
+        assert_eq!(fill(&receipt, &headers, "@header.x-id@"), "\u{fffd}\\t");
     }
 }

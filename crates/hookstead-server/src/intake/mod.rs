@@ -1,6 +1,7 @@
 //! The intake: from an HTTP request to the library's `receive`, and from its outcome to the answer that the
 //! provider expects. Nothing of a request is parsed here beyond HTTP itself.
 
+mod address;
 pub(crate) mod answer;
 mod body;
 mod budget;

@@ -26,7 +26,7 @@ use super::head::HeadCheck;
 use super::rate::retry_after_s;
 use super::route::{Mount, Route, route};
 use super::throttle::Throttle;
-use super::{answer, framing};
+use super::{address, answer, framing};
 use crate::explain::{HANDSHAKE_REFUSED, is_explained};
 use crate::limits::{ANSWER_TIME, HEAD_BYTES_MAX, LAST_ANSWERS_TIME};
 use crate::listen::{Stop, Unread};
@@ -275,7 +275,7 @@ impl Intake {
             target: framing::target(head),
             headers: &fields.0,
             body: bytes,
-            received_from: peer.map(|peer| peer.to_canonical().to_string()),
+            received_from: peer.map(address::text),
         };
         // A commit that comes later is not taken back; the sender's retry finds its event there.
         let received = tokio::time::timeout(ANSWER_TIME, self.inbox.receive(source, incoming)).await;
@@ -289,7 +289,7 @@ impl Intake {
                 if let Some(problem) = answer::refusal(source, receipt.outcome) {
                     self.note(source, problem.code(), peer);
                 }
-                Ok(answer::accepted(source, &receipt, &head.headers))
+                Ok(answer::accepted(source, &receipt, &fields.0))
             }
             Ok(Received::Handshake(handshake)) => self.shake_hands(source, handshake, peer).await,
             Err(refusal) => {
