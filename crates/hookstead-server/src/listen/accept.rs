@@ -5,11 +5,12 @@
 
 use std::convert::Infallible;
 use std::error::Error;
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::io;
 use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
+use std::task::{Poll, Waker};
 
 use bytes::Bytes;
 use http::{Request, Response};
@@ -207,6 +208,24 @@ async fn stopped(stop: &mut watch::Receiver<Stop>) -> Instant {
     }
 }
 
+/// As [`stopped`], beside a connection, which is polled several times for each request: the channel is asked again only
+/// once it has something new.
+async fn stop_begins(stop: &mut watch::Receiver<Stop>) {
+    let news = stop.clone();
+    // Pending has to mean that this task will be woken, however much of its turn the connection has used up.
+    let mut stopped = pin!(tokio::task::unconstrained(stopped(stop)));
+    let mut asked_by: Option<Waker> = None;
+    poll_fn(|cx| {
+        let wakes_us = asked_by.as_ref().is_some_and(|waker| waker.will_wake(cx.waker()));
+        if wakes_us && matches!(news.has_changed(), Ok(false)) {
+            return Poll::Pending;
+        }
+        asked_by = Some(cx.waker().clone());
+        stopped.as_mut().poll(cx).map(|_until| ())
+    })
+    .await;
+}
+
 /// No handles, or a connection that was gone before it was taken. Neither is a reason to end the loop.
 async fn pause(error: &io::Error) {
     use io::ErrorKind::{ConnectionAborted, ConnectionReset, Interrupted};
@@ -243,11 +262,12 @@ async fn connection<F, B>(
     }
     let activity = Arc::new(Activity::new());
     let stream = TimedStream::new(stream, activity.clone(), times);
-    let service = service_fn(|request| tracked(answer(request), &activity));
+    let service = service_fn(|request| tracked(request, &answer, &activity));
     let mut connection = pin!(builder(half_closed).serve_connection(TokioIo::new(stream), service));
     let ended = tokio::select! {
+        biased;
         ended = connection.as_mut() => ended,
-        _until = stopped(&mut stop) => {
+        () = stop_begins(&mut stop) => {
             if !activity.has_received() {
                 // hyper would close at once. What was sent a moment ago is still served; a connection that
                 // is only open in advance is not waited for.
@@ -265,14 +285,16 @@ async fn connection<F, B>(
     }
 }
 
-/// Notes the phases of the connection around the answer to one request.
-fn tracked<'a, B>(
-    answer: impl Future<Output = Response<B>> + 'a,
+/// Answers one request, and notes the phases of the connection around that.
+fn tracked<'a, F: Future<Output = Response<B>> + 'a, B>(
+    request: Request<Incoming>,
+    answer: &'a impl Fn(Request<Incoming>) -> F,
     activity: &'a Activity,
 ) -> impl Future<Output = Result<Response<B>, Infallible>> + 'a {
     activity.enter(Phase::Busy);
+    // The answer begins in here: given from outside it would be kept twice, and moved with each request.
     async move {
-        let mut response = answer.await;
+        let mut response = answer(request).await;
         if response.extensions_mut().remove::<Unread>().is_some() {
             activity.leave_unread();
         }

@@ -30,11 +30,14 @@ pub(crate) struct Unread;
 pub(crate) struct Activity {
     accepted_at: Instant,
     phase: AtomicU8,
-    /// When the phase began, in microseconds after `accepted_at`.
+    /// Since when somebody waits in the phase, in microseconds after `accepted_at`, or [`NOBODY_WAITED`].
     since_us: AtomicU64,
     received: AtomicBool,
     unread: AtomicBool,
 }
+
+/// Instead of a time: most phases end before anybody waits in them, and cost no look at the clock.
+const NOBODY_WAITED: u64 = u64::MAX;
 
 impl Activity {
     pub(crate) fn new() -> Self {
@@ -55,14 +58,19 @@ impl Activity {
         }
     }
 
-    /// When the phase began.
+    /// Since when somebody waits in the phase: since this was first asked in it. The first head counts from the
+    /// connection's beginning.
     pub(crate) fn since(&self) -> Instant {
-        self.accepted_at + Duration::from_micros(self.since_us.load(Ordering::Relaxed))
+        let mut since_us = self.since_us.load(Ordering::Relaxed);
+        if since_us == NOBODY_WAITED {
+            since_us = u64::try_from(self.accepted_at.elapsed().as_micros()).unwrap_or(NOBODY_WAITED);
+            self.since_us.store(since_us, Ordering::Relaxed);
+        }
+        self.accepted_at + Duration::from_micros(since_us)
     }
 
     pub(crate) fn enter(&self, phase: Phase) {
-        let elapsed = u64::try_from(self.accepted_at.elapsed().as_micros()).unwrap_or(u64::MAX);
-        self.since_us.store(elapsed, Ordering::Relaxed);
+        self.since_us.store(NOBODY_WAITED, Ordering::Relaxed);
         self.phase.store(phase as u8, Ordering::Relaxed);
     }
 
@@ -88,5 +96,34 @@ impl Activity {
     pub(crate) fn may_lose_the_answer(&self) -> bool {
         let refused_head = self.phase() == Phase::Head && self.has_received();
         self.unread.load(Ordering::Relaxed) || refused_head
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Until the clock has moved on by more than what `since` is rounded to.
+    fn wait_past(moment: Instant) {
+        while Instant::now() <= moment + Duration::from_micros(2) {
+            std::hint::spin_loop();
+        }
+    }
+
+    #[test]
+    fn a_phase_counts_from_the_first_wait_in_it() {
+        let activity = Activity::new();
+        wait_past(activity.accepted_at);
+        assert_eq!(activity.since(), activity.accepted_at, "the first head counts from the beginning");
+        activity.enter(Phase::Idle);
+        let entered = Instant::now();
+        wait_past(entered);
+        let since = activity.since();
+        assert!(since > entered, "nobody waited before");
+        wait_past(since);
+        assert_eq!(activity.since(), since, "a later look moves nothing");
+        activity.received();
+        assert_eq!(activity.phase(), Phase::Head);
+        assert!(activity.since() > since, "another phase, another wait");
     }
 }
