@@ -290,8 +290,8 @@ fn check_joined(template: &Template) -> Result<(), String> {
 /// A grammar for ids: one character of a set, then up to so many of another.
 #[derive(Debug, Clone)]
 pub(crate) struct IdForm {
-    first: u128,
-    rest: u128,
+    first: Set,
+    rest: Set,
     bytes_max: usize,
 }
 
@@ -302,17 +302,21 @@ impl IdForm {
 
     pub(crate) fn fits(&self, id: &[u8]) -> bool {
         let Some((first, rest)) = id.split_first() else { return false };
-        let has = |set: u128, byte: u8| byte.is_ascii() && set >> byte & 1 == 1;
-        id.len() <= self.bytes_max && has(self.first, *first) && rest.iter().all(|byte| has(self.rest, *byte))
+        id.len() <= self.bytes_max
+            && self.first[usize::from(*first)]
+            && rest.iter().all(|byte| self.rest[usize::from(*byte)])
     }
 }
 
+/// For each byte, whether it is in the set.
+type Set = [bool; 256];
+
 /// The ASCII characters of a set such as `A-Za-z0-9._-`; a `-` at the end is itself.
-fn set(text: &str) -> Result<u128, String> {
+fn set(text: &str) -> Result<Set, String> {
     if text.is_empty() || !text.is_ascii() {
         return Err("a set of characters is not empty and all ASCII".to_owned());
     }
-    let mut set = 0;
+    let mut set = [false; 256];
     let mut rest = text.as_bytes();
     while let [first, tail @ ..] = rest {
         let last = match tail {
@@ -328,7 +332,7 @@ fn set(text: &str) -> Result<u128, String> {
         if last < *first {
             return Err(format!("`{}-{}` is the wrong way round", char::from(*first), char::from(last)));
         }
-        (*first..=last).for_each(|byte| set |= 1 << byte);
+        (*first..=last).for_each(|byte| set[usize::from(byte)] = true);
     }
     Ok(set)
 }

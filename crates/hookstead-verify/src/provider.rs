@@ -288,6 +288,12 @@ impl Provider {
         self.methods.iter().chain(further).map(String::as_str)
     }
 
+    /// Whether a method is one of [`methods`](Self::methods).
+    pub fn calls_with(&self, method: &str) -> bool {
+        let has = |methods: &[String]| methods.iter().any(|known| known == method);
+        has(&self.methods) || self.handshakes.iter().any(|handshake| has(handshake.when.methods()))
+    }
+
     /// What a source has to give beside secrets: each value's name, what it is, and whether requests are
     /// checked with it. Without the others, only the handshakes that ask for them are refused.
     pub fn conf(&self) -> impl Iterator<Item = (&str, &str, bool)> {

@@ -250,7 +250,7 @@ impl Verifier {
         keys: &[Option<Key>],
         context: &Context<'_>,
         now: i64,
-    ) -> Result<Proof, Fault> {
+    ) -> Result<Proof<'static>, Fault> {
         let found = variant.scheme.authenticate(keys, context)?;
         let fields: Vec<(&str, &[u8])> =
             found.fields.iter().map(|(name, value)| (name.as_str(), value.as_slice())).collect();
@@ -267,7 +267,8 @@ impl Verifier {
                 Some(signed_at.micros())
             }
         };
-        Ok(Proof { secret_index: found.secret_index, signed_at, claims: found.claims, items: Vec::new() })
+        let (secret_index, claims) = (found.secret_index, found.claims);
+        Ok(Proof { secret_index, signed_at, claims, id: None, items: Vec::new() })
     }
 
     /// Every item of a batch has to be proved; which secret did it is that of the first.
@@ -278,7 +279,7 @@ impl Verifier {
         keys: &[Option<Key>],
         context: &Context<'_>,
         now: i64,
-    ) -> Result<Proof, Fault> {
+    ) -> Result<Proof<'static>, Fault> {
         let items = pointer.items(&context.document(), ITEMS_MAX).filter(|items| !items.is_empty());
         let items = items.ok_or_else(|| Fault::new(Reason::SignatureMissing, "the array of items"))?;
         let mut first = None;
@@ -291,14 +292,14 @@ impl Verifier {
         Ok(Proof { items, ..first })
     }
 
-    fn form_first(
-        &self,
+    fn form_first<'r>(
+        &'r self,
         variant: &Variant,
         keys: &[Option<Key>],
-        context: &Context<'_>,
+        context: &Context<'r>,
         now: i64,
-    ) -> Result<Proof, Fault> {
-        self.check_id(context)?;
+    ) -> Result<Proof<'r>, Fault> {
+        let id = self.form_id(context)?;
         let signed_at = variant.freshness.as_ref().map(|freshness| freshness.read(context)).transpose()?;
         self.check_body_length(context.request.body.len())?;
         if let (Some(freshness), Some(signed_at)) = (&variant.freshness, signed_at) {
@@ -307,16 +308,18 @@ impl Verifier {
         let found = variant.scheme.authenticate(keys, context)?;
         run_checks(variant, context)?;
         let signed_at = signed_at.map(SignedAt::micros);
-        Ok(Proof { secret_index: found.secret_index, signed_at, claims: found.claims, items: Vec::new() })
+        let (secret_index, claims) = (found.secret_index, found.claims);
+        Ok(Proof { secret_index, signed_at, claims, id, items: Vec::new() })
     }
 
-    fn check_id(&self, context: &Context<'_>) -> Result<(), Fault> {
+    /// The id that the provider names, which has to be in order whatever the source makes its identities of.
+    fn form_id<'r>(&'r self, context: &Context<'r>) -> Result<Option<Cow<'r, [u8]>>, Fault> {
         let form = self.provider.id_form.as_ref();
-        let Err(error) = identity::event_id(&IdentityRule::Provider, &self.provider.id, form, context) else {
-            return Ok(());
-        };
-        let part = self.provider.id.iter().next().map(Template::to_string).unwrap_or_default();
-        Err(Fault::new(error.reason(), part))
+        let id = identity::event_id(&IdentityRule::Provider, &self.provider.id, form, context);
+        id.map_err(|error| {
+            let part = self.provider.id.iter().next().map(Template::to_string).unwrap_or_default();
+            Fault::new(error.reason(), part)
+        })
     }
 
     fn check_body_length(&self, bytes: usize) -> Result<(), Fault> {
@@ -366,7 +369,7 @@ impl Verifier {
         now: i64,
         read: impl FnOnce(&Verified<'a>),
     ) {
-        let proof = Proof { secret_index: None, signed_at: None, claims: None, items: Vec::new() };
+        let proof = Proof { secret_index: None, signed_at: None, claims: None, id: None, items: Vec::new() };
         read(&Verified { verifier: self, request, now, proof });
     }
 
@@ -391,10 +394,12 @@ impl Verifier {
 
 /// How a request was proved.
 #[derive(Debug, Clone)]
-struct Proof {
+struct Proof<'r> {
     secret_index: Option<usize>,
     signed_at: Option<i64>,
     claims: Option<Vec<u8>>,
+    /// The id that the provider names, where it was looked for before the signature.
+    id: Option<Cow<'r, [u8]>>,
     /// The items of a batch, each proved by itself.
     items: Vec<Vec<u8>>,
 }
@@ -475,7 +480,7 @@ pub struct Verified<'a> {
     verifier: &'a Verifier,
     request: Request<'a>,
     now: i64,
-    proof: Proof,
+    proof: Proof<'a>,
 }
 
 impl<'a> Verified<'a> {
@@ -541,6 +546,9 @@ impl<'a> Verified<'a> {
 
     fn event_id(&self, context: &Context<'_>) -> Result<Option<Vec<u8>>, IdentifyError> {
         let Verifier { provider, options, .. } = self.verifier;
+        if let (IdentityRule::Provider, Some(id)) = (&options.identity, &self.proof.id) {
+            return Ok(Some(id.to_vec()));
+        }
         let id = |context: &Context<'_>| {
             let form = provider.id_form.as_ref();
             let id = identity::event_id(&options.identity, &provider.id, form, context)?;

@@ -74,6 +74,9 @@ pub(crate) async fn read(
         let room = reservation.grow(length, most).ok_or(BodyFault::Busy)?;
         bytes.reserve_exact(room - bytes.len());
         bytes.extend_from_slice(&data);
+        if body.is_end_stream() {
+            break;
+        }
     }
     Ok(ReadBody { bytes: bytes.into(), reservation })
 }

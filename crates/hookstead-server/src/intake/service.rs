@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use hookstead::core::{AcceptReceipt, Outcome, RawQueryError};
-use hookstead::verify::{HandshakeAnswer, Reason, RejectionClass};
+use hookstead::verify::{HandshakeAnswer, Provider, Reason, RejectionClass};
 use hookstead::{
     Health, Inbox, Incoming as IncomingRequest, Received, Refusal, RefusedRequest, Source, Unavailable,
 };
@@ -172,7 +172,7 @@ impl Intake {
         let Some(source) = source else {
             return Err(Refused::new(Problem::UnknownSource, Rest::Body(body)));
         };
-        if !methods(&source).any(|method| method == head.method.as_str()) {
+        if !takes(&source, head.method.as_str()) {
             self.note(&source, Problem::Method.code(), peer);
             return Err(Refused::method(allow(&source), Rest::Body(body)));
         }
@@ -452,15 +452,18 @@ impl Intake {
 /// The longest host name that is logged: what DNS allows.
 const HOST_LOGGED_BYTES_MAX: usize = 253;
 
-/// The methods that a source takes: those of its provider's events and handshakes.
-fn methods(source: &Source) -> impl Iterator<Item = &str> {
-    let of_provider = source.provider().into_iter().flat_map(|provider| provider.methods());
-    // A source that is only recorded to refuses what it is posted, as a wrong signature would be.
-    of_provider.chain(source.provider().is_none().then_some("POST"))
+/// What a source that is only recorded to is asked with: it refuses what it is posted, as a wrong signature would be.
+const RECORDED_METHOD: &str = "POST";
+
+/// Whether a source takes requests of this method: its provider's events or handshakes.
+fn takes(source: &Source, method: &str) -> bool {
+    source.provider().map_or(method == RECORDED_METHOD, |provider| provider.calls_with(method))
 }
 
+/// The methods that a source takes.
 fn allow(source: &Source) -> String {
-    methods(source).collect::<Vec<_>>().join(", ")
+    let of_provider = |provider: &Arc<Provider>| provider.methods().collect::<Vec<_>>().join(", ");
+    source.provider().map_or_else(|| RECORDED_METHOD.to_owned(), of_provider)
 }
 
 /// What its operator may know of a refused request.
