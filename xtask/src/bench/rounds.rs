@@ -2,6 +2,7 @@
 //! This machine may be twice as fast a minute later, so that only figures of one round are compared.
 
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::path::Path;
 
 use anyhow::{Context, Result};
@@ -51,12 +52,14 @@ fn round(
 ) -> Result<Round> {
     eprintln!("==> round {} of {}", number + 1, settings.rounds);
     let seed = mix(settings.seed.wrapping_add(number.into()));
+    write_back(&settings.folder)?;
     let probe = probe::run(&settings.folder)?;
     let mut runs = BTreeMap::new();
     for contestant in shuffled(&agenda.contestants, seed) {
         if missing.contains_key(&contestant) {
             continue;
         }
+        write_back(&settings.folder)?;
         match contestant.run(binary, settings, seed) {
             Ok(ran) => {
                 eprintln!("    {:<30} {:>9.0} requests/s", contestant.name(), ran.load.rate);
@@ -73,6 +76,12 @@ fn round(
     let pull =
         agenda.pull.then(|| pull::run(binary, settings, seed).context("claims and settles")).transpose()?;
     Ok(Round { probe, runs, memory, pull })
+}
+
+/// Has the disk write what the one before left in memory: else it would do so while the next one is measured.
+fn write_back(folder: &Path) -> Result<()> {
+    let folder = File::open(folder).context("cannot open the folder of the runs")?;
+    rustix::fs::syncfs(&folder).context("cannot write back what the run before left")
 }
 
 /// Another order in each round, so that nobody always comes after the same neighbour.
