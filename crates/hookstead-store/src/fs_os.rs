@@ -1,11 +1,11 @@
 //! The operating system's disk behind [`Fs`].
 
 use std::ffi::OsString;
-use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
+use std::fs::{DirBuilder, File, Metadata, OpenOptions, TryLockError};
 use std::io;
 #[cfg(target_os = "linux")]
 use std::os::fd::AsFd;
-use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -156,19 +156,27 @@ fn boxed(file: io::Result<File>) -> io::Result<Box<dyn FsFile>> {
 
 #[cfg(target_os = "linux")]
 fn facts_of_path(path: &Path) -> io::Result<FileFacts> {
-    facts_at(rustix::fs::CWD, path, rustix::fs::AtFlags::empty())
+    match facts_at(rustix::fs::CWD, path, rustix::fs::AtFlags::empty()) {
+        Err(rustix::io::Errno::NOSYS) => std::fs::metadata(path).map(|metadata| facts_of(&metadata)),
+        found => Ok(found?),
+    }
 }
 
 #[cfg(target_os = "linux")]
 fn facts_of_file(file: &File) -> io::Result<FileFacts> {
-    facts_at(file, Path::new(""), rustix::fs::AtFlags::EMPTY_PATH)
+    match facts_at(file, Path::new(""), rustix::fs::AtFlags::EMPTY_PATH) {
+        Err(rustix::io::Errno::NOSYS) => file.metadata().map(|metadata| facts_of(&metadata)),
+        found => Ok(found?),
+    }
 }
 
 /// Without the times of the file. Who asks for them has the kernel give the next write a time of its own (Linux 6.13 and
 /// later), instead of one that many writes share; and an inode with a new time is one more write for a sync, also for
 /// `fdatasync` where ext4 has no journal. Asked around each commit, that made every sync of the log a third longer.
+///
+/// `NOSYS` where there is no such call: in kernels before 4.11, and in some sandboxes.
 #[cfg(target_os = "linux")]
-fn facts_at(dir: impl AsFd, path: &Path, flags: rustix::fs::AtFlags) -> io::Result<FileFacts> {
+fn facts_at(dir: impl AsFd, path: &Path, flags: rustix::fs::AtFlags) -> rustix::io::Result<FileFacts> {
     use rustix::fs::{FileType, StatxFlags, makedev, statx};
     let found = statx(dir, path, flags, StatxFlags::TYPE | StatxFlags::INO | StatxFlags::SIZE)?;
     Ok(FileFacts {
@@ -189,9 +197,7 @@ fn facts_of_file(file: &File) -> io::Result<FileFacts> {
     file.metadata().map(|metadata| facts_of(&metadata))
 }
 
-#[cfg(not(target_os = "linux"))]
-fn facts_of(metadata: &std::fs::Metadata) -> FileFacts {
-    use std::os::unix::fs::MetadataExt;
+fn facts_of(metadata: &Metadata) -> FileFacts {
     FileFacts {
         device: metadata.dev(),
         inode: metadata.ino(),
@@ -287,8 +293,6 @@ fn file_system_from_magic(magic: u64) -> FileSystem {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::MetadataExt;
-
     use super::*;
 
     fn folder() -> tempfile::TempDir {
@@ -310,6 +314,18 @@ mod tests {
         assert_eq!(OsFs.hard_link(&a, &b).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
         let facts = OsFs.facts(&b).unwrap().unwrap();
         assert!(facts.same_file(&file.facts().unwrap()) && facts.bytes == 5);
+    }
+
+    #[test]
+    fn both_ways_to_look_at_a_file_see_the_same() {
+        let dir = folder();
+        let path = dir.path().join("a");
+        std::fs::write(&path, b"four").unwrap();
+        for path in [dir.path(), &path] {
+            let (file, metadata) = (File::open(path).unwrap(), std::fs::metadata(path).unwrap());
+            assert_eq!(facts_of_path(path).unwrap(), facts_of(&metadata));
+            assert_eq!(facts_of_file(&file).unwrap(), facts_of(&metadata));
+        }
     }
 
     #[test]

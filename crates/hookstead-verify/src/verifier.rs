@@ -309,6 +309,8 @@ impl Verifier {
         run_checks(variant, context)?;
         let signed_at = signed_at.map(SignedAt::micros);
         let (secret_index, claims) = (found.secret_index, found.claims);
+        // What claims say may be part of the id, and was not known when it was looked for.
+        let id = id.filter(|_| claims.is_none());
         Ok(Proof { secret_index, signed_at, claims, id, items: Vec::new() })
     }
 

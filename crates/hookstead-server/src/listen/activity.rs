@@ -59,18 +59,23 @@ impl Activity {
     }
 
     /// Since when somebody waits in the phase: since this was first asked in it. The first head counts from the
-    /// connection's beginning.
+    /// connection's beginning, and idleness from the answer: nobody may wait there until a timer of before rings.
     pub(crate) fn since(&self) -> Instant {
         let mut since_us = self.since_us.load(Ordering::Relaxed);
         if since_us == NOBODY_WAITED {
-            since_us = u64::try_from(self.accepted_at.elapsed().as_micros()).unwrap_or(NOBODY_WAITED);
+            since_us = self.now_us();
             self.since_us.store(since_us, Ordering::Relaxed);
         }
         self.accepted_at + Duration::from_micros(since_us)
     }
 
+    fn now_us(&self) -> u64 {
+        u64::try_from(self.accepted_at.elapsed().as_micros()).unwrap_or(NOBODY_WAITED)
+    }
+
     pub(crate) fn enter(&self, phase: Phase) {
-        self.since_us.store(NOBODY_WAITED, Ordering::Relaxed);
+        let since_us = if phase == Phase::Idle { self.now_us() } else { NOBODY_WAITED };
+        self.since_us.store(since_us, Ordering::Relaxed);
         self.phase.store(phase as u8, Ordering::Relaxed);
     }
 
@@ -111,19 +116,23 @@ mod tests {
     }
 
     #[test]
-    fn a_phase_counts_from_the_first_wait_in_it() {
+    fn a_head_counts_from_the_first_wait_in_it_and_idleness_from_the_answer() {
         let activity = Activity::new();
         wait_past(activity.accepted_at);
         assert_eq!(activity.since(), activity.accepted_at, "the first head counts from the beginning");
+        wait_past(Instant::now());
         activity.enter(Phase::Idle);
-        let entered = Instant::now();
-        wait_past(entered);
-        let since = activity.since();
-        assert!(since > entered, "nobody waited before");
-        wait_past(since);
-        assert_eq!(activity.since(), since, "a later look moves nothing");
+        let answered = Instant::now();
+        wait_past(answered);
+        let idle_since = activity.since();
+        assert!(activity.accepted_at < idle_since && idle_since <= answered, "whether anybody waited or not");
         activity.received();
         assert_eq!(activity.phase(), Phase::Head);
-        assert!(activity.since() > since, "another phase, another wait");
+        let received = Instant::now();
+        wait_past(received);
+        let since = activity.since();
+        assert!(since > received, "nobody waited before");
+        wait_past(since);
+        assert_eq!(activity.since(), since, "a later look moves nothing");
     }
 }

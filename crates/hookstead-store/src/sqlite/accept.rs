@@ -358,15 +358,17 @@ pub(super) fn check_body(
     }
 }
 
-/// That an event got its place: nobody but this writer changes the end of the table.
+/// That an event got its place: nobody but this writer changes the end of the table. If somebody did, an event that was
+/// acknowledged is gone, or there is one that nobody sent: no other is taken then.
 fn check_number(seq: Seq, stored_as: i64) -> Result<(), StoreError> {
     if stored_as == int(seq.0) {
         return Ok(());
     }
-    Err(row::corrupt(format!(
+    let reason = format!(
         "the event to become number {} became number {stored_as}: the newest event in the table is not the newest that was stored",
         seq.0
-    )))
+    );
+    Err(StoreError::Poisoned { reason })
 }
 
 /// Each destination once, in the order of their first mention.

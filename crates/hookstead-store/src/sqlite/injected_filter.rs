@@ -1,6 +1,8 @@
 //! Tests of the filter before the index of identities, with a real database: that no identity is taken for a new one,
 //! whatever is flushed, read for the filter, failed and started again.
 
+use std::path::Path;
+
 use hookstead_core::{Outcome, Store, StoreError, Write, Written};
 use rusqlite::Connection;
 
@@ -127,10 +129,11 @@ impl Filled {
 
 #[test]
 fn every_identity_is_found_through_flushes_failures_and_starts() {
-    // In one range it becomes full, is made anew, and is given up in the end.
-    for (ranges, events_min) in [(1, 1_400), (2, 1_400), (255, 700)] {
-        let mut filled = Filled::new(tiny(), ranges);
-        let mut flushes_failed = 0;
+    // In one range it becomes full with 673 hashes, is made anew, and is given up with 1,281.
+    for (ranges, events_min, rows_per_commit) in [(1, 1_400, 200), (2, 1_400, 200), (255, 700, 5)] {
+        let filter = IdentityFilter { rows_per_commit, ..tiny().identity_filter };
+        let mut filled = Filled::new(OpenOptions { identity_filter: filter, ..tiny() }, ranges);
+        let (mut flushes_failed, mut was_made_anew) = (0, false);
         for round in 1.. {
             filled.store_some(1 + round * 7 % 40);
             match round % 20 {
@@ -141,12 +144,15 @@ fn every_identity_is_found_through_flushes_failures_and_starts() {
                 _ => {}
             }
             let events = filled.events;
+            was_made_anew |= (700..1_200).contains(&events) && filled.known_to_be_new() > 0;
             filled.assert_knows((0..events).rev().take(40).chain((0..events).step_by(37)));
             if events > events_min {
                 break;
             }
         }
         assert!(flushes_failed > 0, "no flush failed");
+        assert!(was_made_anew || ranges == 255, "with {ranges} ranges it never had more than it is made for");
+        assert!(ranges != 1 || filled.known_to_be_new() == 0, "there is no room for so many");
         filled.assert_knows(0..filled.events);
         filled.restart();
         filled.assert_knows(0..filled.events);
@@ -173,4 +179,41 @@ fn a_start_reads_what_is_there_and_then_knows_new_identities_without_a_search() 
     filled.assert_knows(0..1);
     assert_eq!(filled.known_to_be_new(), 0, "a new connection guesses nothing");
     filled.assert_knows(0..filled.events);
+}
+
+/// A key whose bit was changed on the disk ends a reading too early, or moves it too far.
+#[test]
+fn an_index_that_is_out_of_order_is_noticed_by_what_reads_for_the_filter() {
+    let mut filled = Filled::new(tiny(), 1);
+    (0..20).for_each(|_| filled.store_some(3));
+    let Some(Fixture { store, path, _folder }) = filled.fixture.take() else { panic!("it is open") };
+    drop(store);
+    // Old enough that it stands in the index alone.
+    let key: Vec<u8> = Connection::open(&path)
+        .unwrap()
+        .query_row("SELECT hash FROM identities WHERE seq < 20 ORDER BY hash LIMIT 1 OFFSET 3", [], |row| {
+            row.get(0)
+        })
+        .unwrap();
+    set_highest_bit(&path, &key);
+    let store = open_store(&path, &filled.options, NOW, &mut Steps::default()).unwrap();
+    filled.fixture = Some(Fixture { store, path, _folder });
+    let noticed = (0..40).find_map(|_| {
+        let refused = filled.apply(&filled.drafts(3)).err();
+        filled.events += 3;
+        refused
+    });
+    let out_of_order = "the index of identities is out of order";
+    assert!(
+        matches!(&noticed, Some(StoreError::Poisoned { reason }) if reason.contains(out_of_order)),
+        "{noticed:?}"
+    );
+}
+
+fn set_highest_bit(path: &Path, key: &[u8]) {
+    let mut bytes = std::fs::read(path).unwrap();
+    let at: Vec<usize> = (0..bytes.len() - key.len()).filter(|at| bytes[*at..].starts_with(key)).collect();
+    assert_eq!(at.len(), 1, "the key is in the file of the database once");
+    bytes[at[0]] |= 0x80;
+    std::fs::write(path, bytes).unwrap();
 }

@@ -5,7 +5,7 @@ use std::iter;
 
 use hookstead_core::{IdentityHash, Seq, StoreError};
 use rusqlite::types::ValueRef;
-use rusqlite::{Connection, Row};
+use rusqlite::{Connection, OptionalExtension, Row};
 
 use super::super::failure::{reading, writing};
 use super::super::ledger::int;
@@ -138,26 +138,42 @@ pub(super) fn insert(connection: &Connection, sorted: &[(IdentityHash, Seq)]) ->
 }
 
 /// The hashes of a range that are in the index, sorted: up to `max` of them, those behind `after`.
+///
+/// What is not among them counts as new from then on, so that an index which is out of order must be noticed here: then
+/// it is [`StoreError::Poisoned`], as where a flush meets damage.
 pub(super) fn range(
     connection: &Connection,
     range: u8,
     after: Option<IdentityHash>,
     max: usize,
 ) -> Result<Vec<IdentityHash>, StoreError> {
+    let failed = writing("read a range of identities");
     let mut last = [u8::MAX; HASH_BYTES];
     last[0] = range;
     // The byte alone is before every hash that begins with it.
     let first = [range];
     let after = after.as_ref().map_or(&first[..], |hash| &hash.0);
+    let hash = |row: &Row<'_>| row.get(0).map(IdentityHash);
     let sql = "SELECT hash FROM identities WHERE hash > ?1 AND hash <= ?2 ORDER BY hash LIMIT ?3";
-    connection
+    let hashes: Vec<IdentityHash> = connection
         .prepare_cached(sql)
-        .and_then(|mut statement| {
-            let rows =
-                statement.query_map((after, last, int(max as u64)), |row| row.get(0).map(IdentityHash))?;
-            rows.collect()
-        })
-        .map_err(reading("read a range of identities"))
+        .and_then(|mut statement| statement.query_map((after, last, int(max as u64)), hash)?.collect())
+        .map_err(&failed)?;
+    let is_in_order = hashes.is_sorted_by(|one, next| one < next)
+        && hashes.iter().all(|hash| range_of(*hash) == range && hash.0.as_slice() > after);
+    // A key that was changed may end the reading before the end: seen from there, the last one is another.
+    let sql = "SELECT hash FROM identities WHERE hash > ?1 AND hash <= ?2 ORDER BY hash DESC LIMIT 1";
+    let ends_there = hashes.len() == max
+        || connection
+            .prepare_cached(sql)
+            .and_then(|mut statement| statement.query_row((after, last), hash).optional())
+            .map_err(&failed)?
+            == hashes.last().copied();
+    if is_in_order && ends_there {
+        return Ok(hashes);
+    }
+    let reason = format!("the index of identities is out of order in its range {range}");
+    Err(StoreError::Poisoned { reason })
 }
 
 /// Moves the mark of a range.
